@@ -1,0 +1,5 @@
+"""``python -m aegen`` is the command ``aegen``."""
+
+from aegen.cli import main
+
+main(prog_name="aegen")

@@ -1,0 +1,36 @@
+"""The few exceptions a user can meet; only ``cli.py`` turns them into exit codes."""
+
+
+class AegenError(Exception):
+    """Base of all errors that are explained to the user in one line."""
+
+    exit_code = 2
+
+
+class InvalidSpec(AegenError):
+    """A benchmark that cannot exist: the message says which value, and what would be right."""
+
+
+class InvalidEdit(AegenError):
+    """An edit that does not fit its state, or a metric whose edits do not reach the goal."""
+
+
+class BadData(AegenError):
+    """A file or folder that is not what it claims to be: missing, altered, foreign, unreadable."""
+
+
+class FolderConflict(AegenError):
+    """The folder already holds something else, or somebody else is writing to it."""
+
+
+class MissingExtra(AegenError):
+    """A command needs a package of an optional extra."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f'this needs the package {package}: pip install "aegen[{extra}]"')
+
+
+class Failed(AegenError):
+    """The input was right but the work could not be finished, for example on a full disk."""
+
+    exit_code = 1

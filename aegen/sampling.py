@@ -1,0 +1,234 @@
+"""Which equation comes when: the numbering of left sides, a keyed permutation, randomness by position.
+
+The left sides of a spec are numbered by pairs (prefix, suffix) of a ``Space``; a Feistel network over exactly
+that product of ranges (generalised as by Black and Rogaway, 2002) visits each of them once in an order that only the
+key knows. So rows are unique without remembering any, and any range of positions can be made alone, anywhere.
+All other randomness is a hash of (key, position, number of the draw), never a running generator.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from aegen.equation import Integers, fold, integer_type
+
+Words = npt.NDArray[np.uint64]
+TABLE = 1 << 20  # halves up to this size are tabulated: the same numbers, looked up instead of computed
+ROUNDS = 4
+
+
+def derive_key(*parts: object) -> int:
+    """A 64-bit key from anything printable; neighbouring seeds give unrelated keys.
+
+    >>> derive_key("aor", 0) != derive_key("aor", 1)
+    True
+    """
+    text = "\x1f".join(str(part) for part in parts).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"aegen/1").digest(), "little")
+
+
+def scramble(words: Words) -> Words:
+    """A bijection of 64-bit words whose output bits each depend on all input bits (Stafford's variant 13)."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def keyed_hash(key: int, words: Integers) -> Words:
+    """Independent 64-bit words for distinct inputs under one key."""
+    return scramble(scramble(words.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(key)) ^ np.uint64(key))
+
+
+def below(words: Words, bound: Integers | int) -> npt.NDArray[np.int64]:
+    """Uniform integers in 0 … bound-1 from random words; the bias is under bound / 2^32, bound at most 2^32."""
+    high = words >> np.uint64(32)
+    return ((high * np.asarray(bound, dtype=np.uint64)) >> np.uint64(32)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Random numbers of the rows at ``positions``: draw j of a row depends on (key, position, j) alone."""
+
+    key: int
+    positions: npt.NDArray[np.int64]
+
+    def words(self, draw: int) -> Words:
+        """One 64-bit word for each row."""
+        return keyed_hash(derive_key(self.key, draw), self.positions)
+
+    def below(self, draw: int, bound: Integers | int) -> npt.NDArray[np.int64]:
+        """One integer in 0 … bound-1 for each row."""
+        return below(self.words(draw), bound)
+
+    def fork(self, *purpose: object) -> Draws:
+        """The same rows with unrelated numbers."""
+        return Draws(derive_key(self.key, *purpose), self.positions)
+
+
+def chosen(draws: Draws, counts: Integers, present: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Mark ``counts[row]`` of the places where ``present`` (rows, width), each subset equally likely."""
+    keys = np.stack([draws.words(column) for column in range(present.shape[1])], axis=1)
+    keys = np.where(present, keys >> np.uint64(1), np.uint64(2**64 - 1))  # absent places sort last
+    ranks = keys.argsort(axis=1).argsort(axis=1)
+    marked: npt.NDArray[np.bool_] = (ranks < counts[:, None]) & present
+    return marked
+
+
+class Permutation:
+    """A keyed pseudo-random permutation of 0 … a*b-1, as a Feistel network on (0 … a-1) x (0 … b-1)."""
+
+    def __init__(self, key: int, a: int, b: int) -> None:
+        self.a, self.b = a, b
+        self.keys = [derive_key(key, "round", index) for index in range(ROUNDS)]
+        self.steps = [self._step(index) for index in range(ROUNDS)]
+
+    def _step(self, index: int) -> Callable[[Integers], Integers]:
+        """Round function: from one half to a shift of the other."""
+        domain, shift = (self.b, self.a) if index % 2 == 0 else (self.a, self.b)
+
+        def step(half: Integers) -> Integers:
+            return below(keyed_hash(self.keys[index], half), shift)
+
+        if domain > TABLE:
+            return step
+        table = step(np.arange(domain))
+        return lambda half: table.take(half)
+
+    def __call__(self, positions: Integers) -> tuple[Integers, Integers]:
+        """The pairs (half below a, half below b) at these positions."""
+        left, right = np.divmod(positions, self.b)
+        for index, step in enumerate(self.steps):
+            if index % 2 == 0:
+                left = left + step(right)
+                left -= self.a * (left >= self.a)
+            else:
+                right = right + step(left)
+                right -= self.b * (right >= self.b)
+        return left, right
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Columns of valid equations: the signed first integer, (operator, integer) pairs, the right-hand side."""
+
+    first: Integers
+    operators: Integers
+    operands: Integers
+    right: Integers
+
+
+@dataclass(frozen=True)
+class Space:
+    """All left sides for N and L, cut into a prefix (first integer and some pairs) and a suffix (the other pairs)."""
+
+    n: int
+    l: int  # noqa: E741 - the paper's name
+
+    @property
+    def prefix_pairs(self) -> int:
+        return (self.l - 2) // 2
+
+    @property
+    def prefixes(self) -> int:
+        return int((2 * self.n - 1) * (4 * self.n) ** self.prefix_pairs)
+
+    @property
+    def suffixes(self) -> int:
+        return int((4 * self.n) ** (self.l - 2 - self.prefix_pairs))
+
+    @property
+    def candidates(self) -> int:
+        return self.prefixes * self.suffixes
+
+    def _pairs(self, index: Integers, count: int) -> tuple[Integers, Integers, Integers]:
+        """Read ``count`` digits of base 4N as (operator, integer) pairs; also what is left of the index."""
+        kind = integer_type(self.n, self.l)
+        operators = np.empty((len(index), count), dtype=np.int8)
+        operands = np.empty((len(index), count), dtype=kind)
+        for column in reversed(range(count)):
+            index, digit = np.divmod(index, 4 * self.n)
+            operator, operand = np.divmod(digit, self.n)
+            operators[:, column] = operator
+            operands[:, column] = operand + 2
+        return index, operators, operands
+
+    def _first(self, digit: Integers) -> Integers:
+        """0 … N-1 are the integers 2 … N+1, the rest -N … -2."""
+        return np.where(digit < self.n, digit + 2, digit - (2 * self.n)).astype(integer_type(self.n, self.l))
+
+    def decode(self, prefix: Integers, suffix: Integers) -> tuple[Integers, Integers, Integers]:
+        """The left sides with these numbers: (first integers, operators, operands)."""
+        digit, front_operators, front_operands = self._pairs(prefix, self.prefix_pairs)
+        _, back_operators, back_operands = self._pairs(suffix, self.l - 2 - self.prefix_pairs)
+        operators = np.concatenate([front_operators, back_operators], axis=1)
+        return self._first(digit), operators, np.concatenate([front_operands, back_operands], axis=1)
+
+    def encode(self, first: Integers, operators: Integers, operands: Integers) -> Integers:
+        """The number of each left side, the inverse of :meth:`decode` (prefix * suffixes + suffix)."""
+        number: Integers = np.where(first > 0, first - 2, first + 2 * self.n).astype(np.int64)
+        for column in range(operators.shape[1]):
+            digit = operators[:, column].astype(np.int64) * self.n + operands[:, column] - 2
+            number = number * (4 * self.n) + digit
+        return number
+
+    def _front(self, prefix: Integers) -> Integers:
+        """(total, open term, denominator) after each prefix, one row a prefix."""
+        digit, operators, operands = self._pairs(prefix, self.prefix_pairs)
+        first = self._first(digit)
+        return np.stack(fold(np.zeros_like(first), first, np.ones_like(first), operators, operands), axis=1)
+
+    def _back(self, suffix: Integers) -> Integers:
+        """What each suffix does to any prefix: (factor of the open term, what it adds, its denominator)."""
+        _, operators, operands = self._pairs(suffix, self.l - 2 - self.prefix_pairs)
+        one = np.ones(len(suffix), dtype=operands.dtype)
+        total, term, denominator = fold(one * 0, one, one, operators, operands, fresh=0)
+        added, adding, _ = fold(one * 0, one * 0, one, operators, operands)
+        return np.stack([total + term, added + adding, denominator], axis=1)
+
+    @cached_property
+    def _tables(self) -> tuple[Integers | None, Integers | None]:
+        front = self._front(np.arange(self.prefixes)) if self.prefixes <= TABLE else None
+        back = self._back(np.arange(self.suffixes)) if self.suffixes <= TABLE else None
+        return front, back
+
+    def valid(self, prefix: Integers, suffix: Integers) -> tuple[Integers, Integers]:
+        """Which of the candidates are equations (their indices), and the right-hand sides of those."""
+        front_table, back_table = self._tables
+        front = self._front(prefix) if front_table is None else front_table.take(prefix, axis=0)
+        back = self._back(suffix) if back_table is None else back_table.take(suffix, axis=0)
+        total, term, denominator = front[:, 0], front[:, 1], front[:, 2]
+        factor, adds, divisor = back[:, 0], back[:, 1], back[:, 2]
+        numerator = total * divisor + term * factor + adds * denominator
+        denominator = denominator * divisor
+        # The range first: it drops most candidates, and the remainder is the one slow operation.
+        (near,) = np.nonzero((numerator >= 2 * denominator) & (numerator <= (self.n + 1) * denominator))
+        quotient, remainder = np.divmod(numerator[near], denominator[near])
+        exact = remainder == 0
+        return near[exact], quotient[exact]
+
+
+@lru_cache(maxsize=4)
+def walk(n: int, l: int, key: int) -> tuple[Space, Permutation]:  # noqa: E741 - the paper's names
+    """The space and its order under a key; cached because their tables take a moment to fill."""
+    space = Space(n, l)
+    return space, Permutation(key, space.prefixes, space.suffixes)
+
+
+def equations(n: int, l: int, key: int, start: int, stop: int) -> tuple[npt.NDArray[np.int64], Equations]:  # noqa: E741
+    """The valid equations at positions start … stop-1 of the keyed order, with those positions.
+
+    >>> positions, found = equations(10, 5, derive_key("example"), 0, 1000)
+    >>> len(positions) == len(found.right), bool((found.right >= 2).all())
+    (True, True)
+    """
+    space, permutation = walk(n, l, key)
+    prefix, suffix = permutation(np.arange(start, min(stop, space.candidates), dtype=np.int64))
+    hits, right = space.valid(prefix, suffix)
+    first, operators, operands = space.decode(prefix[hits], suffix[hits])
+    return hits + start, Equations(first, operators, operands, right)
