@@ -94,7 +94,7 @@ def holds(tokens: Sequence[str]) -> bool:
     return left is not None and left == right
 
 
-def integer_type(n: int, l: int) -> type[np.signedinteger[Any]]:  # noqa: E741 - N and L are the paper's names
+def integer_type(n: int, l: int) -> type[np.signedinteger[Any]]:
     """The narrowest NumPy integer that holds every intermediate number of :func:`fold`.
 
     With one common denominator each term of a left side is a product of at most all its l-1 integers,
@@ -108,7 +108,12 @@ def integer_type(n: int, l: int) -> type[np.signedinteger[Any]]:  # noqa: E741 -
 
 
 def fold(
-    total: Integers, term: Integers, denominator: Integers, operators: Integers, operands: Integers, fresh: int = 1
+    total: Integers,
+    term: Integers,
+    denominator: Integers,
+    operators: Integers,
+    operands: Integers,
+    fresh: int = 1,
 ) -> tuple[Integers, Integers, Integers]:
     """Go on evaluating ``total/denominator + term/denominator`` over columns of (operator, operand).
 

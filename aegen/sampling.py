@@ -9,6 +9,7 @@ All other randomness is a hash of (key, position, number of the draw), never a r
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -21,6 +22,8 @@ from aegen.equation import Integers, fold, integer_type
 Words = npt.NDArray[np.uint64]
 TABLE = 1 << 20  # halves up to this size are tabulated: the same numbers, looked up instead of computed
 ROUNDS = 4
+CHUNK = 1 << 15  # candidates at a time: the working set stays in the processor's cache
+ENUMERABLE = 1 << 24  # spaces up to this many candidates are listed
 
 
 def derive_key(*parts: object) -> int:
@@ -33,16 +36,12 @@ def derive_key(*parts: object) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"aegen/1").digest(), "little")
 
 
-def scramble(words: Words) -> Words:
-    """A bijection of 64-bit words whose output bits each depend on all input bits (Stafford's variant 13)."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
-
-
 def keyed_hash(key: int, words: Integers) -> Words:
-    """Independent 64-bit words for distinct inputs under one key."""
-    return scramble(scramble(words.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(key)) ^ np.uint64(key))
+    """64-bit words that look independent: numbers ``words`` of the sequence SplitMix64 makes from the key."""
+    mixed = words.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(key)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
 
 
 def below(words: Words, bound: Integers | int) -> npt.NDArray[np.int64]:
@@ -66,6 +65,10 @@ class Draws:
         """One integer in 0 … bound-1 for each row."""
         return below(self.words(draw), bound)
 
+    def at(self, rows: Integers, columns: Integers, width: int) -> Draws:
+        """Draws for single places: column ``columns[i]`` (of ``width``) of row ``rows[i]``."""
+        return Draws(self.key, self.positions[rows] * width + columns)
+
     def fork(self, *purpose: object) -> Draws:
         """The same rows with unrelated numbers."""
         return Draws(derive_key(self.key, *purpose), self.positions)
@@ -73,10 +76,11 @@ class Draws:
 
 def chosen(draws: Draws, counts: Integers, present: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Mark ``counts[row]`` of the places where ``present`` (rows, width), each subset equally likely."""
-    keys = np.stack([draws.words(column) for column in range(present.shape[1])], axis=1)
-    keys = np.where(present, keys >> np.uint64(1), np.uint64(2**64 - 1))  # absent places sort last
-    ranks = keys.argsort(axis=1).argsort(axis=1)
-    marked: npt.NDArray[np.bool_] = (ranks < counts[:, None]) & present
+    width = present.shape[1]
+    keys = keyed_hash(draws.key, draws.positions[:, None] * width + np.arange(width)) >> np.uint64(1)
+    keys[~present] = np.uint64(2**64 - 1)  # absent places sort last
+    last = np.take_along_axis(np.sort(keys, axis=1), np.maximum(counts - 1, 0)[:, None], axis=1)
+    marked: npt.NDArray[np.bool_] = (keys <= last) & (counts > 0)[:, None]
     return marked
 
 
@@ -97,20 +101,23 @@ class Permutation:
 
         if domain > TABLE:
             return step
-        table = step(np.arange(domain))
-        return lambda half: table.take(half)
+        table = step(np.arange(domain)).astype(np.int32)  # shift is at most 2^63 / domain
+        return table.take
 
     def __call__(self, positions: Integers) -> tuple[Integers, Integers]:
         """The pairs (half below a, half below b) at these positions."""
         left, right = np.divmod(positions, self.b)
         for index, step in enumerate(self.steps):
             if index % 2 == 0:
-                left = left + step(right)
-                left -= self.a * (left >= self.a)
+                left = _wrap(left + step(right), self.a)
             else:
-                right = right + step(left)
-                right -= self.b * (right >= self.b)
+                right = _wrap(right + step(left), self.b)
         return left, right
+
+
+def _wrap(sums: Integers, modulus: int) -> Integers:
+    """Sums of two residues back below the modulus: read as unsigned, what is negative is huge."""
+    return np.minimum(sums.view(np.uint64), (sums - modulus).view(np.uint64)).view(np.int64)
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,7 @@ class Space:
     """All left sides for N and L, cut into a prefix (first integer and some pairs) and a suffix (the other pairs)."""
 
     n: int
-    l: int  # noqa: E741 - the paper's name
+    l: int
 
     @property
     def prefix_pairs(self) -> int:
@@ -181,7 +188,8 @@ class Space:
         """(total, open term, denominator) after each prefix, one row a prefix."""
         digit, operators, operands = self._pairs(prefix, self.prefix_pairs)
         first = self._first(digit)
-        return np.stack(fold(np.zeros_like(first), first, np.ones_like(first), operators, operands), axis=1)
+        total, term, denominator = fold(np.zeros_like(first), first, np.ones_like(first), operators, operands)
+        return np.stack([total, term, denominator, denominator], axis=1)  # four columns: rows of 16 bytes move faster
 
     def _back(self, suffix: Integers) -> Integers:
         """What each suffix does to any prefix: (factor of the open term, what it adds, its denominator)."""
@@ -189,7 +197,7 @@ class Space:
         one = np.ones(len(suffix), dtype=operands.dtype)
         total, term, denominator = fold(one * 0, one, one, operators, operands, fresh=0)
         added, adding, _ = fold(one * 0, one * 0, one, operators, operands)
-        return np.stack([total + term, added + adding, denominator], axis=1)
+        return np.stack([total + term, added + adding, denominator, denominator], axis=1)
 
     @cached_property
     def _tables(self) -> tuple[Integers | None, Integers | None]:
@@ -202,33 +210,78 @@ class Space:
         front_table, back_table = self._tables
         front = self._front(prefix) if front_table is None else front_table.take(prefix, axis=0)
         back = self._back(suffix) if back_table is None else back_table.take(suffix, axis=0)
-        total, term, denominator = front[:, 0], front[:, 1], front[:, 2]
-        factor, adds, divisor = back[:, 0], back[:, 1], back[:, 2]
-        numerator = total * divisor + term * factor + adds * denominator
-        denominator = denominator * divisor
+        return self._holding(front, back)
+
+    def _holding(self, front: Integers, back: Integers) -> tuple[Integers, Integers]:
+        """Indices and values of the rows where prefix and suffix together make an integer in 2 … N+1."""
+        total, term, denominator = front[..., 0], front[..., 1], front[..., 2]
+        factor, adds, divisor = back[..., 0], back[..., 1], back[..., 2]
+        numerator = (total * divisor + term * factor + adds * denominator).ravel()
+        denominator = (denominator * divisor).ravel()
         # The range first: it drops most candidates, and the remainder is the one slow operation.
         (near,) = np.nonzero((numerator >= 2 * denominator) & (numerator <= (self.n + 1) * denominator))
         quotient, remainder = np.divmod(numerator[near], denominator[near])
         exact = remainder == 0
         return near[exact], quotient[exact]
 
+    @cached_property
+    def listed(self) -> tuple[Integers, Integers] | None:
+        """Numbers and right-hand sides of all equations of a small space, in order; None for a large one."""
+        front, back = self._tables
+        if front is None or back is None or self.candidates > ENUMERABLE:
+            return None
+        numbers, rights = [], []
+        rows = max(1, CHUNK // self.suffixes)
+        for start in range(0, self.prefixes, rows):
+            hits, right = self._holding(front[start : start + rows, None], back[None])
+            numbers.append(hits + start * self.suffixes)
+            rights.append(right)
+        return np.concatenate(numbers), np.concatenate(rights)
+
+
+class Order:
+    """The keyed order of all equations for N and L: positions 0 … size-1, some of them empty.
+
+    A small space is listed first and the permutation runs over the list; a large one is permuted whole and every
+    candidate is tried when its turn comes.
+    """
+
+    def __init__(self, n: int, l: int, key: int) -> None:
+        self.space = Space(n, l)
+        self.listed = self.space.listed
+        if self.listed is None:
+            halves = self.space.prefixes, self.space.suffixes
+        else:
+            side = max(1, math.isqrt(len(self.listed[0])))
+            halves = side, max(1, -(-len(self.listed[0]) // side))
+        self.permutation = Permutation(key, *halves)
+        self.size = halves[0] * halves[1]
+        self.block = CHUNK // 4 if self.listed is not None else 4 * CHUNK  # some thousand equations each
+
+    def equations(self, start: int, stop: int) -> tuple[npt.NDArray[np.int64], Equations]:
+        """The equations at positions start … stop-1, with those positions.
+
+        >>> positions, found = Order(10, 5, derive_key("example")).equations(0, 1000)
+        >>> len(positions) == len(found.right), bool((found.right >= 2).all())
+        (True, True)
+        """
+        parts = [self._chunk(at, min(at + CHUNK, stop, self.size)) for at in range(start, min(stop, self.size), CHUNK)]
+        positions, prefix, suffix, right = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return positions, Equations(*self.space.decode(prefix, suffix), right)
+
+    def _chunk(self, start: int, stop: int) -> tuple[Integers, ...]:
+        left, right = self.permutation(np.arange(start, stop, dtype=np.int64))
+        if self.listed is None:
+            hits, value = self.space.valid(left, right)
+            return hits + start, left[hits], right[hits], value
+        numbers, values = self.listed
+        index = left * self.permutation.b + right
+        (hits,) = np.nonzero(index < len(numbers))
+        index = index[hits]
+        return hits + start, *np.divmod(numbers[index], self.space.suffixes), values[index]
+
 
 @lru_cache(maxsize=4)
-def walk(n: int, l: int, key: int) -> tuple[Space, Permutation]:  # noqa: E741 - the paper's names
-    """The space and its order under a key; cached because their tables take a moment to fill."""
-    space = Space(n, l)
-    return space, Permutation(key, space.prefixes, space.suffixes)
-
-
-def equations(n: int, l: int, key: int, start: int, stop: int) -> tuple[npt.NDArray[np.int64], Equations]:  # noqa: E741
-    """The valid equations at positions start … stop-1 of the keyed order, with those positions.
-
-    >>> positions, found = equations(10, 5, derive_key("example"), 0, 1000)
-    >>> len(positions) == len(found.right), bool((found.right >= 2).all())
-    (True, True)
-    """
-    space, permutation = walk(n, l, key)
-    prefix, suffix = permutation(np.arange(start, min(stop, space.candidates), dtype=np.int64))
-    hits, right = space.valid(prefix, suffix)
-    first, operators, operands = space.decode(prefix[hits], suffix[hits])
-    return hits + start, Equations(first, operators, operands, right)
+def order(n: int, l: int, key: int) -> Order:
+    """The order under a key; cached because its tables take a moment to fill."""
+    return Order(n, l, key)

@@ -25,7 +25,7 @@ class Spec:
 
     task: str
     n: int
-    l: int  # noqa: E741 - the paper's name
+    l: int
     d: int
     seed: int = 0
     split: str = "source"

@@ -1,0 +1,161 @@
+"""Trajectory augmentation (TA, the paper's Algorithm 2): states off the expert's path, to start from as well.
+
+Skipping some of a pair's edits and executing the others, left to right, leads to a shifted state; TG from there to
+the same goal is a trajectory that shows the way back. :func:`shifted_states` is the algorithm as printed;
+:func:`augmented_starts` does the same for whole columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aegen.columns import Ragged
+from aegen.edits import Splice
+from aegen.equation import Tokens
+from aegen.errors import InvalidSpec
+from aegen.metrics import Metric, Scripts, to_strings
+from aegen.sampling import derive_key, keyed_hash
+from aegen.trajectory import Pairs, Starts, Summary, expert_starts
+
+BUDGET = 1 << 18  # states that are built at once
+ALGORITHMS = ("paper", "released")
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """Which shifted states to take.
+
+    ``paper`` is Algorithm 2: each state off the expert's path once. ``released`` is what the authors' code counts:
+    every choice of some but not all edits. A pair with more than ``max_edits`` edits gets at most ``max_states``
+    random choices.
+    """
+
+    algorithm: str = "paper"
+    max_edits: int = 10
+    max_states: int = 1024
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            raise InvalidSpec(f"algorithm={self.algorithm}: expected one of {', '.join(ALGORITHMS)}")
+        if not 0 <= self.max_edits <= 20:
+            raise InvalidSpec(f"max_edits={self.max_edits}: expected 0 to 20 (each one doubles the states)")
+        if self.max_states < 0:
+            raise InvalidSpec(f"max_states={self.max_states}: expected at least 0")
+
+
+def shifted_states(state: Tokens, edits: list[Splice]) -> list[Tokens]:
+    """Algorithm 2 of the paper, as printed: execute the first edit or skip it, then go on with the others.
+
+    >>> edits = [Splice(1, 1, ("+",)), Splice(3, 3, ("=",))]
+    >>> shifted_states(("1", "1", "2"), edits)
+    [('1', '1', '=', '2')]
+    """
+    path = [state]
+    for edit in edits:
+        path.append(edit.apply(path[-1]))
+    found: list[Tokens] = []
+
+    def branch(current: Tokens, rest: list[Splice]) -> None:
+        if rest:
+            edit, *later = rest
+            branch(edit.apply(current), later)
+            branch(current, [Splice(e.start - edit.growth, e.stop - edit.growth, e.new) for e in later])
+        elif current not in path and current not in found:
+            found.append(current)
+
+    branch(state, edits)
+    return found
+
+
+def augmented_starts(pairs: Pairs, metric: Metric, options: Augmentation, summary: Summary) -> Starts:
+    """Each pair's own source and, behind it, its shifted states in the order in which Algorithm 2 finds them."""
+    own = expert_starts(pairs)
+    goals = to_strings(pairs.goals.values, pairs.goals.offsets)
+    scripts = metric.scripts(own.texts, goals, pairs.alphabet)
+    found: list[list[str]] = [[text] for text in own.texts]
+    counts = scripts.counts
+    for edits in np.unique(counts).tolist():
+        (group,) = np.nonzero(counts == edits)
+        capped = edits > options.max_edits
+        if capped:
+            summary.capped_pairs += len(group)
+        choices = options.max_states if capped else 2**edits
+        on_path = [2**skipped - 1 for skipped in range(edits + 1)]  # among all choices, those that skip the last ones
+        step = max(1, BUDGET // max(choices * (2 * edits + 1), 1))
+        for at in range(0, len(group), step):
+            part = group[at : at + step]
+            chosen = _sampled(pairs.ids[part], edits, options) if capped else _all_choices(edits)
+            states = _execute(pairs, scripts, part, chosen)
+            texts = to_strings(states.values, states.offsets)
+            for index, pair in enumerate(part.tolist()):
+                drawn = texts[index * choices : (index + 1) * choices]
+                path = _path(own.texts[pair], goals[pair], scripts, pair) if capped else [drawn[at] for at in on_path]
+                found[pair] += _select(drawn, path, options.algorithm, capped)
+    return _starts(found)
+
+
+def _select(drawn: list[str], path: list[str], algorithm: str, capped: bool) -> list[str]:
+    """Which of the states that choices lead to are kept."""
+    if algorithm == "released":
+        ends = (path[0], path[-1])
+        # In order, the first choice is "execute everything" and the last "skip everything".
+        return [text for text in dict.fromkeys(drawn) if text not in ends] if capped else drawn[1:-1]
+    known = set(path)
+    return [text for text in dict.fromkeys(drawn) if text not in known]
+
+
+def _path(source: str, goal: str, scripts: Scripts, pair: int) -> list[str]:
+    """The expert's own states."""
+    edits = slice(scripts.offsets[pair], scripts.offsets[pair + 1])
+    starts, done = scripts.start[edits].tolist(), scripts.new_start[edits].tolist()
+    return [*(goal[:d] + source[s:] for s, d in zip(starts, done, strict=True)), goal]
+
+
+def _all_choices(edits: int) -> npt.NDArray[np.bool_]:
+    """(1, 2^edits, edits): executing comes before skipping, the first edit decides first."""
+    numbers = np.arange(2**edits)[::-1, None]
+    return ((numbers >> np.arange(edits)[::-1]) & 1).astype(bool)[None]
+
+
+def _sampled(ids: npt.NDArray[np.int64], edits: int, options: Augmentation) -> npt.NDArray[np.bool_]:
+    """(pairs, max_states, edits): random choices that depend on the seed and the pair's id alone."""
+    key = derive_key(options.seed, "choices")
+    places = np.arange(options.max_states * edits).reshape(1, options.max_states, edits)
+    words = keyed_hash(key, keyed_hash(key, ids)[:, None, None].astype(np.int64) + places)
+    return words >= np.uint64(2**63)
+
+
+def _execute(pairs: Pairs, scripts: Scripts, part: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_]) -> Ragged:
+    """The states after the chosen edits: pieces of the source where nothing is done, of the goal where it is."""
+    edits, choices = chosen.shape[2], chosen.shape[1]
+    at = scripts.offsets[part][:, None] + np.arange(edits)  # (pairs, edits)
+    start, stop = scripts.start[at], scripts.stop[at]
+    new_start, new_stop = scripts.new_start[at], scripts.new_stop[at]
+    source, goal = pairs.sources.offsets[part][:, None], len(pairs.sources.values) + pairs.goals.offsets[part][:, None]
+    edges = np.zeros((len(part), 1), dtype=np.int64)
+    begin = np.empty((len(part), choices, 2 * edits + 1), dtype=np.int64)
+    length = np.empty_like(begin)
+    kept = np.concatenate([edges, stop], axis=1)  # what lies between two edits stays
+    begin[:, :, 0::2] = (source + kept)[:, None]
+    length[:, :, 0::2] = (np.concatenate([start, pairs.sources.lengths[part][:, None]], axis=1) - kept)[:, None]
+    begin[:, :, 1::2] = np.where(chosen, (goal + new_start)[:, None], (source + start)[:, None])
+    length[:, :, 1::2] = np.where(chosen, (new_stop - new_start)[:, None], (stop - start)[:, None])
+    pool = np.concatenate([pairs.sources.values, pairs.goals.values])
+    rows = np.arange(0, begin.size + 1, 2 * edits + 1)
+    return Ragged.of_slices(pool, begin.ravel(), length.ravel(), rows)
+
+
+def _starts(found: list[list[str]]) -> Starts:
+    """Lists of states, the pair's own first, as columns."""
+    counts = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
+    texts = [text for states in found for text in states]
+    origin = np.arange(len(texts)) - np.repeat(np.cumsum(counts) - counts, counts)
+    lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+    points = np.frombuffer("".join(texts).encode("utf-32-le"), dtype="<u4").astype(np.int32)
+    values = np.where(points < 0xD800, points, points - 0x800).astype(np.int32)
+    states = Ragged(values, np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)]))
+    return Starts(np.repeat(np.arange(len(found)), counts), origin.astype(np.int32), states, texts)

@@ -1,0 +1,143 @@
+"""Whole columns of token sequences as flat arrays of ids: the form in which the fast paths work.
+
+``Ragged`` is many sequences in one array; *cells* are a (rows, width) matrix with -1 where there is no token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegen.equation import EQUALS, OPERATORS, Integers
+from aegen.sampling import Equations, Words, derive_key, keyed_hash
+
+# Ids of arithmetic tokens: four operators as in equation.py, these three, then the integers from 2 on.
+SYMBOLS = (*OPERATORS, EQUALS, "(", ")")
+EQUALS_ID, OPEN_ID, CLOSE_ID = 4, 5, 6
+FIRST_INTEGER_ID = len(SYMBOLS)
+ABSENT = -1
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Sequences of ids: row i is ``values[offsets[i]:offsets[i + 1]]``.
+
+    >>> Ragged.of_cells(np.array([[7, -1, 8], [-1, 9, -1]])).lengths.tolist()
+    [2, 1]
+    """
+
+    values: npt.NDArray[np.int32]
+    offsets: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each row."""
+        return np.diff(self.offsets)
+
+    @classmethod
+    def of_cells(cls, cells: Integers) -> Ragged:
+        """Drop the absent cells."""
+        present = cells != ABSENT
+        offsets = np.zeros(len(cells) + 1, dtype=np.int64)
+        np.cumsum(present.sum(axis=1), out=offsets[1:])
+        # Several times faster than cells[present].
+        return cls(cells.ravel().take(np.flatnonzero(present)).astype(np.int32, copy=False), offsets)
+
+    @classmethod
+    def of_slices(cls, pool: npt.NDArray[np.int32], starts: Integers, lengths: Integers, rows: Integers) -> Ragged:
+        """Rows made of pieces ``pool[start:start + length]``; piece k ends its row where ``rows`` says.
+
+        ``rows`` holds, for each row, the number of pieces before it (and the total at the end).
+        """
+        ends = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=ends[1:])
+        within = np.arange(ends[-1], dtype=np.int64)
+        within += np.repeat(starts - ends[:-1], lengths)
+        return cls(pool.take(within), ends[rows])
+
+    def texts(self, vocabulary: pa.StringArray) -> pa.StringArray:
+        """Each row as its tokens joined by one space."""
+        tokens = vocabulary.take(pa.array(self.values))
+        return pc.binary_join(pa.ListArray.from_arrays(pa.array(self.offsets.astype(np.int32)), tokens), " ")
+
+    def hashes(self, key: int) -> Words:
+        """A 64-bit hash of each row under a key: equal sequences, equal hashes.
+
+        A polynomial in an odd base modulo 2^64, for all rows in one running sum: dividing by the power at which a row
+        begins (odd numbers have inverses) makes it independent of where the row lies.
+        """
+        base = derive_key(key, "base") | 1
+        size = 1 << len(self.values).bit_length()
+        powers, inverses = (_powers(root, size) for root in (base, pow(base, -1, 2**64)))
+        sums = np.zeros(len(self.values) + 1, dtype=np.uint64)
+        np.cumsum(keyed_hash(key, self.values) * powers[: len(self.values)], out=sums[1:])
+        return keyed_hash(key, (sums[self.offsets[1:]] - sums[self.offsets[:-1]]) * inverses[self.offsets[:-1]])
+
+
+@lru_cache(maxsize=4)
+def _powers(base: int, count: int) -> Words:
+    factors = np.full(count, base, dtype=np.uint64)
+    factors[0] = 1
+    return np.cumprod(factors)
+
+
+@lru_cache(maxsize=4)
+def arithmetic_vocabulary(n: int) -> pa.StringArray:
+    """The token of each arithmetic id, for the integers 2 … n+1."""
+    return pa.array([*SYMBOLS, *map(str, range(2, n + 2))])
+
+
+def integer_ids(values: Integers) -> npt.NDArray[np.int32]:
+    """The token ids of integers from 2 on."""
+    ids: npt.NDArray[np.int32] = np.asarray(values + (FIRST_INTEGER_ID - 2), dtype=np.int32)
+    return ids
+
+
+def integers_of(ids: Integers) -> Integers:
+    """The integers of token ids, the inverse of :func:`integer_ids`."""
+    return ids - (FIRST_INTEGER_ID - 2)
+
+
+def equation_cells(equations: Equations) -> npt.NDArray[np.int32]:
+    """Equations as cells: sign or nothing, integer, then operator and integer in turn, ``=``, integer."""
+    rows, pairs = equations.operators.shape
+    cells = np.full((rows, 2 * pairs + 4), ABSENT, dtype=np.int32)
+    cells[equations.first < 0, 0] = OPERATORS.index("-")
+    cells[:, 1] = integer_ids(abs(equations.first))
+    cells[:, 2:-2:2] = equations.operators
+    cells[:, 3:-2:2] = integer_ids(equations.operands)
+    cells[:, -2] = EQUALS_ID
+    cells[:, -1] = integer_ids(equations.right)
+    return cells
+
+
+def intern(texts: pa.Array, tokens: Sequence[str] = ()) -> tuple[Ragged, list[str]]:
+    """Texts as ids, and the token of each id; ``tokens`` get the first ids, whether they occur or not.
+
+    >>> ragged, tokens = intern(pa.array(["a b", "", "b"]))
+    >>> ragged.values.tolist(), ragged.offsets.tolist(), tokens
+    ([0, 1, 1], [0, 2, 2, 3], ['a', 'b'])
+    """
+    if isinstance(texts, pa.ChunkedArray):
+        texts = texts.combine_chunks()
+    lists = pc.split_pattern(texts, " ")
+    offsets = np.asarray(lists.offsets, dtype=np.int64)
+    values = lists.flatten()
+    empty = np.asarray(pc.equal(texts, ""))
+    if empty.any():  # splitting "" gives one empty token; the empty state has none
+        values = values.filter(pa.array(~np.repeat(empty, np.diff(offsets))))
+        offsets = offsets - np.concatenate([[0], np.cumsum(empty)])
+    encoded = (
+        pa.chunked_array([pa.array(tokens, pa.string()), values.cast(pa.string())]).combine_chunks().dictionary_encode()
+    )
+    ids = np.asarray(encoded.indices, dtype=np.int32)[len(tokens) :]
+    return Ragged(ids, offsets - offsets[0]), encoded.dictionary.to_pylist()

@@ -1,0 +1,136 @@
+"""From pairs on disk to the configs ``expert`` (TG) and ``augmented`` (TG and TA), shard by shard.
+
+A shard of demonstrations is a pure function of the shard of pairs with the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from aegen.actions import load_design
+from aegen.augment import Augmentation, augmented_starts
+from aegen.engine import Local
+from aegen.environment import writable_tokens
+from aegen.errors import BadData, InvalidSpec
+from aegen.folder import Folder, SpecTree, write_missing
+from aegen.metrics import load_metric
+from aegen.progress import Progress, silent
+from aegen.shards import Description, FileInfo, open_shard, read_batches, write_shard
+from aegen.trajectory import Pairs, Summary, expert_starts, step_batch
+
+BATCH = 1024  # pairs at a time; has no influence on the rows
+TASK_DEFAULTS = {"aor": ("levenshtein", "insert"), "aes": ("span", "span"), "aec": ("levenshtein", "edit")}
+TEXT_DEFAULTS = ("levenshtein", "edit")
+
+
+@dataclass(frozen=True)
+class Expert:
+    """Who demonstrates, and in which words: the metric and the action design."""
+
+    metric: str
+    design: str
+
+    @classmethod
+    def of(cls, task: str, metric: str | None = None, design: str | None = None) -> Expert:
+        """The paper's choice for a task, where nothing else is asked.
+
+        >>> Expert.of("aes"), Expert.of("text", metric="lcs")
+        (Expert(metric='span', design='span'), Expert(metric='lcs', design='edit'))
+        """
+        default_metric, default_design = TASK_DEFAULTS.get(task, TEXT_DEFAULTS)
+        return cls(metric or default_metric, load_design(design or default_design).name)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "backend": load_metric(self.metric).backend}
+
+
+def write_demonstrations_shard(
+    pairs: Path, path: Path, spec: SpecTree, expert: Expert, augmentation: Augmentation | None
+) -> FileInfo:
+    """One shard of ``expert`` or, with an augmentation, of ``augmented``."""
+    config = "augmented" if augmentation else "expert"
+    _, about = open_shard(pairs, "pairs")
+    metric, design, summary = load_metric(expert.metric), load_design(expert.design), Summary()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for group in read_batches(pairs, "pairs"):
+            for start in range(0, len(group), BATCH):
+                batch = Pairs.of(group.slice(start, BATCH))
+                starts = (
+                    augmented_starts(batch, metric, augmentation, summary) if augmentation else expert_starts(batch)
+                )
+                yield step_batch(batch, starts, metric, design, summary)
+
+    def describe() -> Description:
+        tokens = frozenset(summary.state_tokens)
+        return {
+            **{key: about[key] for key in ("format", "split", "task", "tokens", "arithmetic")},
+            "config": config,
+            "spec": spec,
+            "metric": expert.metric,
+            "backend": metric.backend,
+            "design": design.name,
+            "slots": list(design.slots),
+            "state_tokens": sorted(tokens),
+            "action_tokens": sorted(summary.action_tokens),
+            "writable": sorted(writable_tokens(about["task"], tokens)),
+            "max_state": summary.max_state,
+            "action_length": len(design.slots),
+            "max_steps": summary.max_steps,
+            **({"capped_pairs": summary.capped_pairs} if augmentation else {}),
+        }
+
+    return write_shard(path, config, batches(), describe)
+
+
+def write_expert(
+    folder: Folder, spec: SpecTree, names: list[str], expert: Expert, engine: Local, progress: Progress = silent
+) -> dict[str, FileInfo]:
+    """The config ``expert`` for these shards of pairs."""
+    calls = {
+        _renamed(name, "expert"): (folder / name, folder / _renamed(name, "expert"), spec, expert, None)
+        for name in names
+    }
+    return write_missing(folder, spec, engine, progress, "expert", write_demonstrations_shard, calls)
+
+
+def write_augmented(
+    folder: Folder,
+    spec: SpecTree,
+    names: list[str],
+    expert: Expert,
+    augmentation: Augmentation,
+    engine: Local,
+    progress: Progress = silent,
+) -> dict[str, FileInfo]:
+    """The config ``augmented`` for the training shards among these."""
+    calls = {
+        _renamed(name, "augmented"): (folder / name, folder / _renamed(name, "augmented"), spec, expert, augmentation)
+        for name in names
+        if name.startswith("pairs/train-")
+    }
+    return write_missing(folder, spec, engine, progress, "augmented", write_demonstrations_shard, calls)
+
+
+def _renamed(name: str, config: str) -> str:
+    return f"{config}/{name.partition('/')[2]}"
+
+
+def task_name(spec: SpecTree) -> str:
+    """The task whose rules a dataset follows."""
+    task = spec.get("pairs", {}).get("task")
+    if not isinstance(task, str):
+        raise BadData("the manifest's spec names no task")
+    return task
+
+
+def read_expert(spec: SpecTree) -> Expert:
+    """Who demonstrated in a dataset that has demonstrations."""
+    if "expert" not in spec:
+        raise InvalidSpec("there are no expert trajectories yet: run `aegen trajectories` first")
+    return Expert(spec["expert"]["metric"], spec["expert"]["design"])

@@ -1,0 +1,198 @@
+"""A dataset folder: who may write to it, what it holds, when it is finished."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from aegen.engine import Local
+from aegen.errors import BadData, FolderConflict
+from aegen.progress import Progress
+from aegen.shards import (
+    FORMAT,
+    PART,
+    SCHEMAS,
+    FileInfo,
+    check_format,
+    file_info,
+    open_shard,
+    parse_json,
+    shard_parts,
+    write_atomic,
+)
+
+MANIFEST = "manifest.json"
+SpecTree = dict[str, dict[str, Any]]
+_INFO_TYPES = {"rows": int, "bytes": int, "sha256": str}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The list of a finished dataset's files; ``spec`` says how each config was made."""
+
+    spec: SpecTree
+    files: dict[str, FileInfo]
+
+    @property
+    def configs(self) -> list[str]:
+        return [config for config in SCHEMAS if any(name.startswith(f"{config}/") for name in self.files)]
+
+    def shards(self, config: str, split: str | None = None) -> list[str]:
+        """Names of the shards of a config, in order."""
+        prefix = f"{config}/{split}-" if split else f"{config}/"
+        return sorted(name for name in self.files if name.startswith(prefix))
+
+    def rows(self, config: str, split: str | None = None) -> int:
+        return sum(self.files[name].rows for name in self.shards(config, split))
+
+    def to_json(self) -> str:
+        files = {name: asdict(info) for name, info in sorted(self.files.items())}
+        return json.dumps({"format": FORMAT, "spec": self.spec, "files": files}, indent=1, sort_keys=True) + "\n"
+
+
+def differences(there: Mapping[str, Any], asked: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """What differs between two nested records, one phrase each.
+
+    >>> differences({"pairs": {"d": 10}}, {"pairs": {"d": 20}})
+    ['pairs.d is 10 there, 20 asked']
+    """
+    found = []
+    for key in sorted(set(there) | set(asked)):
+        left, right = there.get(key), asked.get(key)
+        if isinstance(left, dict) and isinstance(right, dict):
+            found += differences(left, right, f"{prefix}{key}.")
+        elif left != right:
+            found.append(f"{prefix}{key} is {left} there, {right} asked")
+    return found
+
+
+class Folder:
+    """A dataset folder on disk; reading needs a manifest, writing a lock."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
+
+    @property
+    def finished(self) -> bool:
+        return (self.path / MANIFEST).is_file()
+
+    def manifest(self) -> Manifest:
+        """The manifest of a finished folder; its file names cannot lead out of the folder."""
+        path = self.path / MANIFEST
+        try:
+            raw = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            raise BadData(f"{self.path}: no {MANIFEST}, so this is not a finished dataset") from None
+        record = parse_json(raw, path)
+        check_format(record.get("format"), path)
+        spec, files = record.get("spec"), record.get("files")
+        if not isinstance(spec, dict) or not isinstance(files, dict):
+            raise BadData(f"{path}: spec and files are expected to be objects")
+        listed = {}
+        for name, info in files.items():
+            shard_parts(name)
+            if not isinstance(info, dict) or {key: type(entry) for key, entry in info.items()} != _INFO_TYPES:
+                raise BadData(f"{path}: {name}: expected rows, bytes and sha256")
+            listed[name] = FileInfo(**info)
+        return Manifest(spec, listed)
+
+    def check_writable(self) -> None:
+        """Find out before the work, not after it, that the folder cannot be made."""
+        parent = self.path
+        while not parent.exists() and parent != parent.parent:
+            parent = parent.parent
+        if not parent.is_dir():
+            raise FolderConflict(f"{self.path}: {parent} is not a folder")
+        if not os.access(parent, os.W_OK | os.X_OK):
+            raise FolderConflict(f"{self.path}: no permission to write to {parent}")
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the folder for one writer; what a killed one left aside is removed."""
+        import fcntl
+
+        self.check_writable()
+        self.path.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.path, os.O_RDONLY)  # the folder itself is the lock: no file is left behind
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FolderConflict(
+                    f"{self.path}: another process is writing to it; try again when it is done"
+                ) from None
+            for part in [*self.path.glob(f".*{PART}"), *self.path.glob(f"*/.*{PART}")]:
+                part.unlink()
+            yield
+        finally:
+            os.close(descriptor)
+
+    def check_same(self, spec: SpecTree) -> None:
+        """Refuse to continue a folder that was made from another spec; name what differs.
+
+        Only the configs that ``spec`` speaks of are compared.
+        """
+        there = self.manifest().spec if self.finished else self._unfinished_spec()
+        found = differences(
+            {key: there[key] for key in spec if key in there},
+            {key: spec[key] for key in spec if key in there},
+        )
+        if found:
+            raise FolderConflict(f"{self.path} holds another dataset: {'; '.join(found)}")
+
+    def _unfinished_spec(self) -> SpecTree:
+        spec: SpecTree = {}
+        for config in SCHEMAS:
+            for path in sorted((self.path / config).glob("*.parquet"))[:1]:
+                spec.update(open_shard(path)[1].get("spec", {}))
+        return spec
+
+    def done(self, name: str, spec: SpecTree) -> FileInfo | None:
+        """A shard of this spec that an interrupted run has finished already."""
+        path = self.path / name
+        if not path.is_file():
+            return None
+        file, description = open_shard(path)
+        if description.get("spec") != spec:
+            raise FolderConflict(
+                f"{path}: {'; '.join(differences(description.get('spec', {}), spec)) or 'another spec'}"
+            )
+        with file:
+            return file_info(path, file.metadata.num_rows)
+
+    def finish(self, spec: SpecTree, files: Mapping[str, FileInfo]) -> Manifest:
+        """Write the manifest, which makes the dataset complete."""
+        manifest = Manifest(dict(spec), dict(files))
+        write_atomic(self.path / MANIFEST, lambda aside: _write_text(aside, manifest.to_json()))
+        return manifest
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def write_missing(
+    folder: Folder,
+    spec: SpecTree,
+    engine: Local,
+    progress: Progress,
+    title: str,
+    function: Callable[..., FileInfo],
+    calls: Mapping[str, tuple[Any, ...]],
+) -> dict[str, FileInfo]:
+    """Run the calls whose shard is not there yet; all shards with their hashes."""
+    files = {name: info for name in calls if (info := folder.done(name, spec))}
+    missing = [name for name in calls if name not in files]
+    with progress(title, len(missing)) as advance:
+        for name, info in zip(missing, engine.map(function, (calls[name] for name in missing)), strict=True):
+            files[name] = info
+            advance(1)
+    return files

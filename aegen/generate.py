@@ -1,0 +1,218 @@
+"""From a spec to its pairs.
+
+The keyed order of candidates is scanned in blocks. Each valid equation gets its source, and a hash decides its
+split: of the source (``split=source``, so a source cannot be in two splits) or of the position (``split=paper``).
+A split's rows are its equations in scanning order, cut at its quota. A first pass counts the rows of each block,
+so that then every shard can be made alone, by anybody, in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegen.columns import Ragged, arithmetic_vocabulary, equation_cells
+from aegen.engine import Local
+from aegen.equation import Integers
+from aegen.errors import InvalidSpec
+from aegen.folder import Folder, SpecTree, write_missing
+from aegen.progress import Progress, silent
+from aegen.sampling import Draws, Order, derive_key, keyed_hash, order
+from aegen.shards import FORMAT, PAIRS, Description, FileInfo, shard_name, write_shard
+from aegen.spec import SPLITS, Spec
+from aegen.tasks import task_of
+
+Cells = npt.NDArray[np.int32]
+
+
+def key_of(spec: Spec, purpose: str) -> int:
+    """Keys depend on what the equations are, not on how many: a larger D continues a smaller one."""
+    options = (spec.division, spec.errors, spec.split) if purpose != "order" else ()
+    return derive_key(spec.task, spec.n, spec.l, spec.seed, purpose, *options)
+
+
+def order_of(spec: Spec) -> Order:
+    """The order in which the equations of a spec come."""
+    return order(spec.n, spec.l, key_of(spec, "order"))
+
+
+@dataclass(frozen=True)
+class Block:
+    """The valid equations of one block with their sources and splits (0, 1, 2 as in SPLITS)."""
+
+    positions: npt.NDArray[np.int64]
+    targets: Cells
+    sources: Cells
+    splits: npt.NDArray[np.int8]
+
+
+def split_of(spec: Spec, positions: npt.NDArray[np.int64], sources: Cells) -> npt.NDArray[np.int8]:
+    """70 % of all hashes mean train, 15 % validation, 15 % test.
+
+    Where a source has one possible target, unique targets cannot share it, and the cheaper hash will do.
+    """
+    key = key_of(spec, "split")
+    by_source = spec.split == "source" and not task_of(spec).one_target
+    words = Ragged.of_cells(sources).hashes(key) if by_source else keyed_hash(key, positions)
+    bounds = [np.uint64(2**64 * part // 100) for part in (70, 85)]
+    return ((words >= bounds[0]).view(np.int8) + (words >= bounds[1])).astype(np.int8)
+
+
+@lru_cache(maxsize=16)
+def scan(spec: Spec, block: int) -> Block:
+    """All rows of one block; the last few are kept, so that small datasets are scanned once, not twice."""
+    order, task = order_of(spec), task_of(spec)
+    positions, found = order.equations(block * order.block, (block + 1) * order.block)
+    targets = equation_cells(found)
+    sources = task.sources(targets, Draws(key_of(spec, "source"), positions))
+    return Block(positions, targets, sources, split_of(spec, positions, sources))
+
+
+def count(spec: Spec, block: int) -> tuple[int, ...]:
+    """Rows of each split in one block."""
+    return tuple(np.bincount(scan(spec, block).splits, minlength=len(SPLITS)).tolist())
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How many rows each split has, and how many of them lie before each block."""
+
+    quotas: dict[str, int]
+    before: npt.NDArray[np.int64]  # (blocks + 1, splits)
+
+    def first_id(self, split: str) -> int:
+        """Ids run through the splits: train first, then validation, then test."""
+        return sum(self.quotas[name] for name in SPLITS[: SPLITS.index(split)])
+
+
+def plan(spec: Spec, engine: Local, progress: Progress = silent) -> Layout:
+    """Count until every split is full. Too few equations in the whole space: an error that says how many."""
+    blocks = -(-order_of(spec).size // order_of(spec).block)
+    quotas = np.array(list(spec.quotas.values()))
+    totals = [np.zeros(len(SPLITS), dtype=np.int64)]
+    with progress("counting", spec.d) as advance:
+        for found in engine.map(count, ((spec, block) for block in range(blocks))):
+            totals.append(totals[-1] + found)
+            advance(int(np.minimum(totals[-1], quotas).sum() - np.minimum(totals[-2], quotas).sum()))
+            if (totals[-1] >= quotas).all():
+                break
+    available = totals[-1]
+    if available.sum() < spec.d:
+        raise InvalidSpec(
+            f"d={spec.d:,}: there are exactly {available.sum():,} valid equations for n={spec.n}, l={spec.l}"
+        )
+    # Close to the end of a space a split can run dry: the others take over, since no row may change its split.
+    sizes = np.minimum(quotas, available)
+    for index in range(len(SPLITS)):
+        sizes[index] += min(available[index] - sizes[index], spec.d - sizes.sum())
+    return Layout(dict(zip(SPLITS, sizes.tolist(), strict=True)), np.stack(totals))
+
+
+def pair_batches(spec: Spec, layout: Layout, split: str, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    """Rows start … stop-1 of a split."""
+    for first, rows, mine in _rows(spec, layout, split, start, stop):
+        ids = np.arange(first, first + len(mine)) + layout.first_id(split)
+        yield _batch(spec, ids, rows.sources[mine], rows.targets[mine])
+
+
+def variant_batches(spec: Spec, layout: Layout, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    """``spec.variants`` more sources for each training target start … stop-1, with the ids of their pairs.
+
+    A variant whose source belongs to another split is drawn again.
+    """
+    for first, rows, mine in _rows(spec, layout, "train", start, stop):
+        targets = rows.targets[mine].repeat(spec.variants, axis=0)
+        positions, ids = (
+            column.repeat(spec.variants) for column in (rows.positions[mine], first + np.arange(len(mine)))
+        )
+        sources = _draw_variants(spec, targets, positions, np.tile(np.arange(spec.variants), len(mine)))
+        yield _batch(spec, ids, sources, targets)
+
+
+def _rows(spec: Spec, layout: Layout, split: str, start: int, stop: int) -> Iterator[tuple[int, Block, Integers]]:
+    """The blocks that hold rows start … stop-1 of a split: (number of the first row, block, indices in the block)."""
+    code = SPLITS.index(split)
+    before = layout.before[:, code]
+    block = int(np.searchsorted(before, start, side="right")) - 1
+    while start < stop:
+        rows = scan(spec, block)
+        (mine,) = np.nonzero(rows.splits == code)
+        mine = mine[start - before[block] : stop - before[block]]
+        yield start, rows, mine
+        start += len(mine)
+        block += 1
+
+
+def _batch(spec: Spec, ids: Integers, sources: Cells, targets: Cells) -> pa.RecordBatch:
+    texts = [Ragged.of_cells(cells).texts(arithmetic_vocabulary(spec.n)) for cells in (sources, targets)]
+    return pa.record_batch([pa.array(ids), *texts], schema=PAIRS)
+
+
+def _draw_variants(spec: Spec, targets: Cells, positions: Integers, numbers: Integers) -> Cells:
+    """Variant ``numbers[row]`` of each row; each attempt is a fresh draw of (position, number, attempt)."""
+    task, out = task_of(spec), np.empty((0, 0), dtype=np.int32)
+    waiting, attempt = np.arange(len(targets)), 0
+    while len(waiting):
+        key = derive_key(key_of(spec, "source"), "variant", attempt)
+        words = keyed_hash(key, positions[waiting] * spec.variants + numbers[waiting]).astype(np.int64)
+        drawn = task.sources(targets[waiting], Draws(key, words))
+        if not attempt:
+            out = np.empty_like(drawn)
+        out[waiting] = drawn
+        waiting = waiting[split_of(spec, positions[waiting], drawn) != 0]
+        attempt += 1
+    return out
+
+
+def describe(spec: Spec, config: str, split: str) -> Description:
+    """The self-description of a shard of generated pairs."""
+    return {
+        "format": FORMAT,
+        "config": config,
+        "split": split,
+        "task": spec.task,
+        "tokens": "words",
+        "arithmetic": True,
+        "spec": spec_tree(spec),
+    }
+
+
+def spec_tree(spec: Spec) -> SpecTree:
+    """The spec as manifests and shards record it."""
+    return {"pairs": {"made": "generated", **spec.as_dict()}}
+
+
+def write_pairs_shard(
+    path: Path, spec: Spec, layout: Layout, config: str, split: str, start: int, stop: int
+) -> FileInfo:
+    """One shard: a pure function of its arguments."""
+    if config == "variants":
+        batches = variant_batches(spec, layout, start, stop)
+    else:
+        batches = pair_batches(spec, layout, split, start, stop)
+    return write_shard(path, config, batches, lambda: describe(spec, config, split))
+
+
+def write_pairs(
+    spec: Spec, layout: Layout, folder: Folder, engine: Local, progress: Progress = silent
+) -> dict[str, FileInfo]:
+    """Write all pairs of a spec that are not there yet; the caller holds the folder and finishes it."""
+    names: dict[str, tuple[Any, ...]] = {}
+    configs = [("pairs", split) for split in SPLITS] + ([("variants", "train")] if spec.variants else [])
+    for config, split in configs:
+        rows = layout.quotas[split]
+        shards = max(1, -(-rows // spec.rows_per_shard))
+        for index in range(shards):
+            span = (index * spec.rows_per_shard, min(rows, (index + 1) * spec.rows_per_shard))
+            names[shard_name(config, split, index, shards)] = (config, split, *span)
+    return write_missing(
+        folder, spec_tree(spec), engine, progress, "pairs", write_pairs_shard,
+        {name: (folder / name, spec, layout, *call) for name, call in names.items()},
+    )  # fmt: skip

@@ -1,0 +1,102 @@
+"""The commands' work: hold the folder, make what is missing, finish it. Each returns the manifest and whether
+anything had to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+
+from aegen.augment import Augmentation
+from aegen.demonstrations import Expert, read_expert, write_augmented, write_expert
+from aegen.engine import Local
+from aegen.folder import Folder, Manifest, SpecTree
+from aegen.generate import plan, spec_tree, write_pairs
+from aegen.importers import Import, write_imported
+from aegen.progress import Progress, silent
+from aegen.shards import FileInfo
+from aegen.spec import Spec
+
+Done = tuple[Manifest, bool]
+
+
+def generate(spec: Spec, folder: Folder, engine: Local, progress: Progress = silent) -> Done:
+    """The pairs of a spec."""
+    return _generate(spec, spec_tree(spec), folder, engine, progress)
+
+
+def build(
+    spec: Spec,
+    folder: Folder,
+    engine: Local,
+    progress: Progress = silent,
+    expert: Expert | None = None,
+    augmentation: Augmentation | None = None,
+) -> Done:
+    """Pairs, expert trajectories and augmented ones in one go."""
+    expert, augmentation = expert or Expert.of(spec.task), augmentation or Augmentation()
+    tree = {**spec_tree(spec), "expert": expert.as_dict(), "augmented": asdict(augmentation)}
+    return _generate(spec, tree, folder, engine, progress)
+
+
+def _generate(spec: Spec, tree: SpecTree, folder: Folder, engine: Local, progress: Progress) -> Done:
+    if there := _finished(folder, tree):
+        return there, False
+    layout = plan(spec, engine, progress)  # a spec that asks for too much ends here, before anything is written
+    with folder.writing():
+        files = write_pairs(spec, layout, folder, engine, progress)
+        return folder.finish(tree, files | _demonstrate(folder, tree, files, engine, progress)), True
+
+
+def import_pairs(wanted: Import, folder: Folder, progress: Progress = silent) -> Done:
+    """The pairs of somebody's files."""
+    tree = wanted.spec_tree()
+    if there := _finished(folder, tree):
+        return there, False
+    counts = wanted.count(progress)  # reads everything once, so that bad input ends here
+    with folder.writing():
+        return folder.finish(tree, write_imported(wanted, counts, folder, progress)), True
+
+
+def add_expert(folder: Folder, expert: Expert, engine: Local, progress: Progress = silent) -> Done:
+    """Expert trajectories for the pairs of a finished folder."""
+    return _add(folder, {"expert": expert.as_dict()}, engine, progress)
+
+
+def add_augmented(folder: Folder, augmentation: Augmentation, engine: Local, progress: Progress = silent) -> Done:
+    """Augmented trajectories for a folder that has expert ones."""
+    read_expert(folder.manifest().spec)
+    return _add(folder, {"augmented": asdict(augmentation)}, engine, progress)
+
+
+def _add(folder: Folder, more: SpecTree, engine: Local, progress: Progress) -> Done:
+    there = folder.manifest()
+    if done := _finished(folder, more):
+        return done, False
+    tree = {**there.spec, **more}
+    with folder.writing():
+        return folder.finish(tree, there.files | _demonstrate(folder, tree, there.files, engine, progress)), True
+
+
+def _finished(folder: Folder, tree: SpecTree) -> Manifest | None:
+    """The manifest, if the folder has all this already; an error if it holds something else."""
+    folder.check_writable()
+    folder.check_same(tree)
+    if not folder.finished:
+        return None
+    manifest = folder.manifest()
+    return manifest if set(tree) <= set(manifest.spec) else None
+
+
+def _demonstrate(
+    folder: Folder, tree: SpecTree, files: Iterable[str], engine: Local, progress: Progress
+) -> dict[str, FileInfo]:
+    """The configs of demonstrations that ``tree`` asks for."""
+    made: dict[str, FileInfo] = {}
+    names = [name for name in files if name.startswith("pairs/")]
+    if "expert" in tree:
+        base = {key: tree[key] for key in ("pairs", "expert")}
+        made |= write_expert(folder, base, names, read_expert(tree), engine, progress)
+    if "augmented" in tree:
+        augmentation = Augmentation(**tree["augmented"])
+        made |= write_augmented(folder, tree, names, read_expert(tree), augmentation, engine, progress)
+    return made

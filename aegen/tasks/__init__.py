@@ -1,0 +1,43 @@
+"""The three arithmetic benchmarks: how a source is made from an equation."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from aegen.errors import InvalidSpec
+from aegen.sampling import Draws
+from aegen.spec import Spec
+from aegen.tasks.aec import Aec
+from aegen.tasks.aes import Aes
+from aegen.tasks.aor import Aor
+
+
+class Task(Protocol):
+    """From cells of equations to cells of sources, whole columns at a time."""
+
+    name: ClassVar[str]
+    one_target: ClassVar[bool]  # whether a source can belong to one target only
+
+    def sources(self, cells: npt.NDArray[np.int32], draws: Draws) -> npt.NDArray[np.int32]:
+        """One source for each equation, drawn by the rows' own randomness."""
+        ...
+
+
+@lru_cache(maxsize=4)
+def task_of(spec: Spec) -> Task:
+    """The task that a spec describes; cached because a task may hold tables."""
+    match spec.task:
+        case Aor.name:
+            return Aor()
+        case Aes.name:
+            return Aes(spec.n, spec.division)
+        case Aec.name:
+            return Aec(spec.n, spec.errors)
+    raise InvalidSpec(f"task={spec.task}: no such task")
+
+
+__all__ = ["Aec", "Aes", "Aor", "Task", "task_of"]

@@ -1,0 +1,179 @@
+"""Trajectory generation (TG, the paper's Algorithm 1): from states and goals to the expert's steps.
+
+:func:`trajectory` is the algorithm as printed, one pair at a time. :func:`step_batch` gives the same rows for whole
+columns: the state before an edit is a prefix of the goal and a suffix of the start, so all states of all
+trajectories are slices of what is there already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegen.actions import SPECIAL, Design, position
+from aegen.columns import Ragged, intern
+from aegen.equation import Integers, Tokens
+from aegen.errors import InvalidEdit
+from aegen.metrics import Metric, Scripts, splices, to_strings
+from aegen.shards import STEPS
+
+
+def trajectory(state: Tokens, goal: Tokens, metric: Metric, design: Design) -> list[tuple[Tokens, Tokens]]:
+    """The steps (state, action) from a state to its goal; the last action is DONE.
+
+    >>> from aegen.actions import DESIGNS
+    >>> from aegen.metrics import load_metric
+    >>> for step in trajectory(tuple("112"), tuple("1+1=2"), load_metric("levenshtein"), DESIGNS["insert"]):
+    ...     print(*step)
+    ('1', '1', '2') ('POS_1', '+')
+    ('1', '+', '1', '2') ('POS_3', '=')
+    ('1', '+', '1', '=', '2') ('DONE', 'DONE')
+    """
+    steps = []
+    for splice in splices(metric, state, goal):
+        steps.append((state, design.encode(splice)))
+        state = splice.apply(state)
+    return [*steps, (state, design.done)]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A batch of pairs as columns; ids stand for the tokens of ``alphabet``."""
+
+    ids: npt.NDArray[np.int64]
+    sources: Ragged
+    goals: Ragged
+    alphabet: list[str]
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch) -> Pairs:
+        """The pairs of a batch with the columns id, source, target."""
+        both, alphabet = intern(pa.concat_arrays([batch.column("source"), batch.column("target")]))
+        cut, middle = len(batch), both.offsets[len(batch)]
+        return cls(
+            np.asarray(batch.column("id")),
+            Ragged(both.values[:middle], both.offsets[: cut + 1]),
+            Ragged(both.values[middle:], both.offsets[cut:] - middle),
+            alphabet,
+        )
+
+
+@dataclass(frozen=True)
+class Starts:
+    """States to play from, as columns: the pair (row of ``Pairs``), the origin, the tokens as ids and as a string."""
+
+    pair: npt.NDArray[np.int64]
+    origin: npt.NDArray[np.int32]
+    states: Ragged
+    texts: list[str]
+
+
+@dataclass
+class Summary:
+    """What a shard says of itself, gathered from its batches."""
+
+    state_tokens: set[str] = field(default_factory=set)
+    action_tokens: set[str] = field(default_factory=set)
+    max_state: int = 0
+    max_steps: int = 0
+    capped_pairs: int = 0
+
+
+def expert_starts(pairs: Pairs) -> Starts:
+    """Each pair's own source."""
+    count = len(pairs.ids)
+    texts = to_strings(pairs.sources.values, pairs.sources.offsets)
+    return Starts(np.arange(count), np.zeros(count, dtype=np.int32), pairs.sources, texts)
+
+
+def step_batch(pairs: Pairs, starts: Starts, metric: Metric, design: Design, summary: Summary) -> pa.RecordBatch:
+    """All steps of the trajectories from ``starts`` to the goals of their pairs, in order."""
+    goal_texts = to_strings(pairs.goals.values, pairs.goals.offsets)
+    scripts = metric.scripts(starts.texts, [goal_texts[pair] for pair in starts.pair.tolist()], pairs.alphabet)
+    steps = _Steps.of(pairs, starts, scripts)
+    states = steps.states(pairs, starts)
+    codes, tokens = steps.actions(pairs, scripts, design)
+    summary.state_tokens.update(pairs.alphabet)
+    used = np.flatnonzero(np.bincount(codes.ravel()))
+    summary.action_tokens.update(tokens.take(pa.array(used)).to_pylist())
+    summary.max_state = max(summary.max_state, int(states.lengths.max(initial=0)))
+    summary.max_steps = max(summary.max_steps, int(scripts.counts.max(initial=0)) + 1)
+    ends = np.arange(0, codes.size + 1, len(design.slots), dtype=np.int32)
+    columns = [
+        pa.array(pairs.ids[steps.pair]),
+        pa.array(starts.origin[steps.row]),
+        pa.array(steps.number.astype(np.int16)),
+        states.texts(pa.array(pairs.alphabet, pa.string())),
+        pa.ListArray.from_arrays(pa.array(ends), tokens.take(pa.array(codes.ravel()))),
+    ]
+    return pa.record_batch(columns, schema=STEPS)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """One entry a step: its start (row of ``Starts``), its number in the trajectory, how much of the goal is done
+    (``done`` tokens) and from where on the start is still as it was (``rest``)."""
+
+    row: Integers
+    pair: Integers  # row of ``Pairs``
+    number: Integers
+    done: Integers
+    rest: Integers
+    edits: Integers  # where the steps are that are not DONE
+
+    @classmethod
+    def of(cls, pairs: Pairs, starts: Starts, scripts: Scripts) -> _Steps:
+        counts = scripts.counts + 1
+        ends = np.cumsum(counts)
+        if counts.max(initial=0) > np.iinfo(np.int16).max:
+            raise InvalidEdit(
+                f"a trajectory of {counts.max():,} steps; at most {np.iinfo(np.int16).max:,} can be stored"
+            )
+        row = np.repeat(np.arange(len(counts)), counts)
+        number = np.arange(len(row)) - np.repeat(ends - counts, counts)
+        last = ends - 1
+        edits = np.delete(np.arange(len(row)), last)
+        done, rest = np.empty(len(row), dtype=np.int64), np.empty(len(row), dtype=np.int64)
+        done[edits], rest[edits] = scripts.new_start, scripts.start
+        done[last], rest[last] = pairs.goals.lengths[starts.pair], starts.states.lengths
+        return cls(row, starts.pair[row], number, done, rest, edits)
+
+    def states(self, pairs: Pairs, starts: Starts) -> Ragged:
+        """The states: a prefix of the goal, then a suffix of the start."""
+        pool = np.concatenate([pairs.goals.values, starts.states.values])
+        begin = np.empty((len(self.row), 2), dtype=np.int64)
+        length = np.empty_like(begin)
+        begin[:, 0] = pairs.goals.offsets[self.pair]
+        length[:, 0] = self.done
+        begin[:, 1] = len(pairs.goals.values) + starts.states.offsets[self.row] + self.rest
+        length[:, 1] = starts.states.lengths[self.row] - self.rest
+        return Ragged.of_slices(pool, begin.ravel(), length.ravel(), np.arange(0, begin.size + 1, 2))
+
+    def actions(self, pairs: Pairs, scripts: Scripts, design: Design) -> tuple[Integers, pa.StringArray]:
+        """The actions as codes (steps, slots), and the token of each code."""
+        removed, added = scripts.stop - scripts.start, scripts.new_stop - scripts.new_start
+        fits = design.expresses(removed, added)
+        if not fits.all():
+            worst = int(np.flatnonzero(~fits)[0])
+            raise InvalidEdit(
+                f"design {design.name} cannot express an edit that replaces {removed[worst]} tokens by {added[worst]}"
+            )
+        places = int(np.max([scripts.new_start + removed], initial=0)) + 1
+        first_place, first_token = len(SPECIAL), len(SPECIAL) + places
+        writes = added > 0
+        place = pairs.goals.offsets[self.pair[self.edits]] + scripts.new_start
+        new = pairs.goals.values.take(np.where(writes, place, 0)) if writes.any() else place
+        written = {
+            "operation": np.where(added == 0, 2, np.where(removed == 0, 1, 3)),
+            "position": scripts.new_start + first_place,
+            "left": scripts.new_start + first_place,
+            "right": scripts.new_start + removed - 1 + first_place,
+            "token": np.where(writes, new + first_token, scripts.new_start + first_place),
+        }
+        codes = np.zeros((len(self.row), len(design.slots)), dtype=np.int32)
+        codes[self.edits] = np.stack([written[slot] for slot in design.slots], axis=1)
+        tokens = [*SPECIAL, *map(position, range(places)), *pairs.alphabet]
+        return codes, pa.array(tokens, pa.string())

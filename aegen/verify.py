@@ -1,0 +1,235 @@
+"""Is a dataset what it claims to be? Hashes and schemas first, then the meaning of every row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegen.columns import EQUALS_ID, FIRST_INTEGER_ID, SYMBOLS, arithmetic_vocabulary, integers_of, intern
+from aegen.contract import Contract, read_contract
+from aegen.engine import Local
+from aegen.equation import Integers, Tokens, fold, integer_type, is_integer, value
+from aegen.errors import AegenError, BadData
+from aegen.escape import split_state
+from aegen.folder import Folder, Manifest
+from aegen.progress import Progress, silent
+from aegen.sampling import Space
+from aegen.shards import SCHEMAS, file_info, open_shard, read_batches, shard_parts
+from aegen.spec import SPLITS, Spec
+
+Findings = dict[str, int]
+
+
+def verify(folder: Folder, engine: Local, progress: Progress = silent) -> Findings:
+    """Check everything; the first thing that is wrong is an error that names the file."""
+    manifest = folder.manifest()
+    _check_files(folder, manifest)
+    jobs: list[tuple[Callable[..., int], tuple[object, ...]]] = []
+    spec = manifest.spec.get("pairs", {})
+    generated = spec.get("made") == "generated"
+    for name in manifest.files:
+        config, split = shard_parts(name)
+        if config in ("pairs", "variants"):
+            jobs.append((check_pairs, (folder / name, config, split, spec if generated else None)))
+        else:
+            contract = read_contract(folder, manifest, config)
+            jobs.append((check_steps, (folder / name, folder / _pairs_of(name), config, contract)))
+    with progress("verifying", len(jobs)) as advance:
+        rows = 0
+        for found in engine.map(_call, jobs):
+            rows += found
+            advance(1)
+    findings = {"files": len(manifest.files), "rows": rows}
+    if generated:
+        _check_unique(folder, manifest, _spec(folder, spec))
+    findings["sources in two splits"] = sum(overlaps(folder, manifest).values())
+    if generated and spec.get("split") == "source" and findings["sources in two splits"]:
+        raise BadData(f"{folder.path}: {findings['sources in two splits']} sources occur in two splits")
+    return findings
+
+
+def _call(function: Callable[..., int], arguments: tuple[object, ...]) -> int:
+    return function(*arguments)
+
+
+def _pairs_of(name: str) -> str:
+    return f"pairs/{name.partition('/')[2]}"
+
+
+def _check_files(folder: Folder, manifest: Manifest) -> None:
+    for name, wanted in manifest.files.items():
+        path = folder / name
+        if not path.is_file():
+            raise BadData(f"{path}: missing")
+        there = file_info(path, wanted.rows)
+        if there != wanted:
+            what = "size" if there.bytes != wanted.bytes else "content"
+            raise BadData(f"{path}: altered ({what} differs from the manifest)")
+        file, _ = open_shard(path, shard_parts(name)[0])
+        with file:
+            if file.metadata.num_rows != wanted.rows:
+                raise BadData(f"{path}: {file.metadata.num_rows} rows, the manifest says {wanted.rows}")
+    for config in SCHEMAS:
+        for path in sorted((folder / config).glob("*.parquet")):
+            if f"{config}/{path.name}" not in manifest.files:
+                raise BadData(f"{path}: not in the manifest")
+
+
+def _spec(folder: Folder, settings: dict[str, object]) -> Spec:
+    try:
+        return Spec(**{key: setting for key, setting in settings.items() if key != "made"})  # type: ignore[arg-type]
+    except (TypeError, AegenError) as error:
+        raise BadData(f"{folder.path}: the manifest's spec is none: {error}") from None
+
+
+# Pairs
+
+
+def check_pairs(path: Path, config: str, split: str, spec: dict[str, object] | None) -> int:
+    """Ids ascend; of generated pairs every equation holds and every source is one of its target. Rows seen."""
+    rows, last = 0, -1
+    made = _spec(Folder(path.parent.parent), spec) if spec else None
+    for batch in read_batches(path, config):
+        ids = np.asarray(batch.column("id"))
+        if batch.column("source").null_count or batch.column("target").null_count:
+            raise BadData(f"{path}: a row without text")
+        if len(ids) and (ids[0] < last or (np.diff(ids) < (config == "pairs")).any()):
+            raise BadData(f"{path}: ids do not ascend at row {rows}")
+        last = int(ids[-1]) if len(ids) else last
+        if made:
+            numbers = equation_numbers(batch.column("target"), made)
+            if (bad := np.flatnonzero(numbers < 0)).size:
+                raise BadData(f"{path}: row {rows + bad[0]}: no equation: {batch.column('target')[int(bad[0])]}")
+            _check_sources(path, rows, batch, made.task)
+        rows += len(batch)
+    return rows
+
+
+def equation_numbers(texts: pa.StringArray, spec: Spec) -> Integers:
+    """The number of each equation in its space; -1 for a text that is no true equation of this N and L."""
+    space, kind = Space(spec.n, spec.l), integer_type(spec.n, spec.l)
+    ragged, _ = intern(texts, arithmetic_vocabulary(spec.n).to_pylist())
+    numbers = np.full(len(texts), -1, dtype=np.int64)
+    for signed in (False, True):
+        (rows,) = np.nonzero(ragged.lengths == 2 * spec.l - 1 + signed)
+        cells = ragged.values[ragged.offsets[rows][:, None] + np.arange(2 * spec.l - 1 + signed)]
+        body = cells[:, 1:] if signed else cells
+        integers, operators = body[:, 0::2], body[:, 1:-1:2]
+        good = (integers >= FIRST_INTEGER_ID).all(axis=1) & (integers < FIRST_INTEGER_ID + spec.n).all(axis=1)
+        good &= (operators[:, :-1] < 4).all(axis=1) & (operators[:, -1] == EQUALS_ID)
+        if signed:
+            good &= (cells[:, 0] == SYMBOLS.index("-")) & (integers_of(integers[:, 0]) <= spec.n)
+        rows, values = rows[good], integers_of(integers[good]).astype(kind)
+        first, operators = (-values[:, 0] if signed else values[:, 0]), operators[good, :-1]
+        total, term, denominator = fold(np.zeros_like(first), first, np.ones_like(first), operators, values[:, 1:-1])
+        true = total + term == values[:, -1] * denominator
+        numbers[rows[true]] = space.encode(first, operators, values[:, 1:-1])[true]
+    return numbers
+
+
+def _check_sources(path: Path, first: int, batch: pa.RecordBatch, task: str) -> None:
+    check = {"aor": _is_aor_source, "aes": _is_aes_source}.get(task)
+    if check is None:  # a corrupted equation can be anything
+        return
+    for row, (source, target) in enumerate(
+        zip(*(batch.column(c).to_pylist() for c in ("source", "target")), strict=True)
+    ):
+        if not check(source.split(" "), target.split(" ")):
+            raise BadData(f"{path}: row {first + row}: {source!r} is no {task} source of {target!r}")
+
+
+def _is_aor_source(source: list[str], target: list[str]) -> bool:
+    return source == [token for token in target if is_integer(token)]
+
+
+def _is_aes_source(source: list[str], target: list[str]) -> bool:
+    simplified: list[str] = []
+    while "(" in source:
+        start, stop = source.index("("), source.index(")") if ")" in source else 0
+        inside = value(source[start + 1 : stop]) if stop > start else None
+        if inside is None:
+            return False
+        simplified += [*source[:start], str(inside)]
+        source = source[stop + 1 :]
+    return simplified + source == target
+
+
+def _check_unique(folder: Folder, manifest: Manifest, spec: Spec) -> None:
+    numbers = [
+        equation_numbers(batch.column("target"), spec)
+        for name in manifest.shards("pairs")
+        for batch in read_batches(folder / name, "pairs")
+    ]
+    everything = np.sort(np.concatenate(numbers))
+    repeated = int((np.diff(everything) == 0).sum())
+    if repeated:
+        raise BadData(f"{folder.path}: {repeated} equations occur twice")
+
+
+def overlaps(folder: Folder, manifest: Manifest) -> dict[str, int]:
+    """Distinct sources that two splits share, for each pair of splits."""
+    distinct = {}
+    for split in SPLITS:
+        parts = [
+            batch.column("source")
+            for name in manifest.shards("pairs", split)
+            for batch in read_batches(folder / name, "pairs", ["source"])
+        ]
+        distinct[split] = pc.unique(pa.chunked_array(parts, pa.string()))
+    found = {}
+    for left, right in (("train", "validation"), ("train", "test"), ("validation", "test")):
+        shared = pc.sum(pc.is_in(distinct[right], value_set=distinct[left])).as_py()
+        found[f"{left}/{right}"] = int(shared or 0)
+    return found
+
+
+# Demonstrations
+
+
+def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int:
+    """Replay every trajectory through the environment to its pair's goal. Steps seen."""
+    step = lru_cache(maxsize=1 << 16)(contract.environment.step)
+    wanted = _texts(pairs)
+    rows = 0
+    trajectory: tuple[int, int] | None = None
+    expected: Tokens | None = None  # the state that the environment says comes next; None at the end of a trajectory
+    number, goal, seen_pair = 0, "", -1
+
+    def wrong(what: str) -> BadData:
+        return BadData(f"{path}: row {rows}: {what}")
+
+    for batch in read_batches(path, config):
+        for pair, origin, index, state, action in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            tokens = split_state(state)
+            if expected is None:
+                if origin == 0:
+                    seen_pair, source, goal = next(wanted, (-1, "", ""))
+                    if state != source:
+                        raise wrong("a trajectory that does not begin with its pair's source")
+                elif config == "expert" or trajectory is None or trajectory != (pair, origin - 1):
+                    raise wrong(f"origin {origin} out of order")
+                if pair != seen_pair:
+                    raise wrong(f"pair {pair}, expected {seen_pair}")
+                trajectory, number = (pair, origin), 0
+            elif tokens != expected or trajectory != (pair, origin) or index != number:
+                raise wrong("a step that does not follow from the one before")
+            outcome = step(tokens, tuple(action))
+            if outcome.refusal:
+                raise wrong(f"the environment refuses {action}: {outcome.refusal}")
+            if outcome.done and state != goal:
+                raise wrong("a trajectory that ends elsewhere than at its goal")
+            expected, number = (None if outcome.done else outcome.state), number + 1
+            rows += 1
+    if expected is not None or next(wanted, None) is not None:
+        raise wrong("the trajectories end before the pairs do")
+    return rows
+
+
+def _texts(pairs: Path) -> Iterator[tuple[int, str, str]]:
+    for batch in read_batches(pairs, "pairs"):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
