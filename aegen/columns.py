@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegen.arrow import SPACE, of_numbers, of_texts, to_numbers
 from aegen.equation import EQUALS, OPERATORS, Integers
 from aegen.sampling import Equations, Words, derive_key, keyed_hash
 
@@ -66,8 +67,8 @@ class Ragged:
 
     def texts(self, vocabulary: pa.StringArray) -> pa.StringArray:
         """Each row as its tokens joined by one space."""
-        tokens = vocabulary.take(pa.array(self.values))
-        return pc.binary_join(pa.ListArray.from_arrays(pa.array(self.offsets.astype(np.int32)), tokens), " ")
+        tokens = vocabulary.take(of_numbers(self.values))
+        return join(pa.ListArray.from_arrays(of_numbers(self.offsets.astype(np.int32)), tokens))
 
     def hashes(self, key: int) -> Words:
         """A 64-bit hash of each row under a key: equal sequences, equal hashes.
@@ -93,7 +94,7 @@ def _powers(base: int, count: int) -> Words:
 @lru_cache(maxsize=4)
 def arithmetic_vocabulary(n: int) -> pa.StringArray:
     """The token of each arithmetic id, for the integers 2 … n+1."""
-    return pa.array([*SYMBOLS, *map(str, range(2, n + 2))])
+    return of_texts([*SYMBOLS, *map(str, range(2, n + 2))])
 
 
 def integer_ids(values: Integers) -> npt.NDArray[np.int32]:
@@ -120,24 +121,25 @@ def equation_cells(equations: Equations) -> npt.NDArray[np.int32]:
     return cells
 
 
-def intern(texts: pa.Array, tokens: Sequence[str] = ()) -> tuple[Ragged, list[str]]:
+def join(lists: pa.ListArray) -> pa.StringArray:
+    """Lists of tokens as texts."""
+    return pc.call_function("binary_join", [lists, SPACE])
+
+
+def intern(texts: pa.StringArray, tokens: Sequence[str] = ()) -> tuple[Ragged, list[str]]:
     """Texts as ids, and the token of each id; ``tokens`` get the first ids, whether they occur or not.
 
-    >>> ragged, tokens = intern(pa.array(["a b", "", "b"]))
+    >>> ragged, tokens = intern(of_texts(["a b", "", "b"]))
     >>> ragged.values.tolist(), ragged.offsets.tolist(), tokens
     ([0, 1, 1], [0, 2, 2, 3], ['a', 'b'])
     """
-    if isinstance(texts, pa.ChunkedArray):
-        texts = texts.combine_chunks()
     lists = pc.split_pattern(texts, " ")
-    offsets = np.asarray(lists.offsets, dtype=np.int64)
-    values = lists.flatten()
-    empty = np.asarray(pc.equal(texts, ""))
+    values, offsets = lists.flatten(), to_numbers(lists.offsets).astype(np.int64)
+    offsets -= offsets[0]
+    empty = to_numbers(pc.binary_length(texts)) == 0
     if empty.any():  # splitting "" gives one empty token; the empty state has none
-        values = values.filter(pa.array(~np.repeat(empty, np.diff(offsets))))
-        offsets = offsets - np.concatenate([[0], np.cumsum(empty)])
-    encoded = (
-        pa.chunked_array([pa.array(tokens, pa.string()), values.cast(pa.string())]).combine_chunks().dictionary_encode()
-    )
-    ids = np.asarray(encoded.indices, dtype=np.int32)[len(tokens) :]
-    return Ragged(ids, offsets - offsets[0]), encoded.dictionary.to_pylist()
+        values = values.take(of_numbers(np.flatnonzero(~np.repeat(empty, np.diff(offsets)))))
+        offsets -= np.concatenate([[0], np.cumsum(empty)])
+    encoded = pa.concat_arrays([of_texts(tokens), values]).dictionary_encode()
+    ids = to_numbers(encoded.indices)[len(tokens) :].astype(np.int32, copy=False)
+    return Ragged(ids, offsets), encoded.dictionary.to_pylist()

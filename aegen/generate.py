@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from aegen.arrow import of_numbers
 from aegen.columns import Ragged, arithmetic_vocabulary, equation_cells
 from aegen.engine import Local
 from aegen.equation import Integers
@@ -152,7 +153,7 @@ def _rows(spec: Spec, layout: Layout, split: str, start: int, stop: int) -> Iter
 
 def _batch(spec: Spec, ids: Integers, sources: Cells, targets: Cells) -> pa.RecordBatch:
     texts = [Ragged.of_cells(cells).texts(arithmetic_vocabulary(spec.n)) for cells in (sources, targets)]
-    return pa.record_batch([pa.array(ids), *texts], schema=PAIRS)
+    return pa.record_batch([of_numbers(ids), *texts], schema=PAIRS)
 
 
 def _draw_variants(spec: Spec, targets: Cells, positions: Integers, numbers: Integers) -> Cells:

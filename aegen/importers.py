@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from aegen.arrow import of_numbers, of_texts
 from aegen.errors import BadData, InvalidSpec
 from aegen.escape import join_state, tokenize
 from aegen.folder import Folder, SpecTree
@@ -169,5 +171,5 @@ def _batches(rows: Iterator[Parsed], first_id: int, count: int) -> Iterator[pa.R
         for _, source, target in (next(rows) for _ in range(size)):
             sources.append(source)
             targets.append(target)
-        ids = range(first_id + start, first_id + start + size)
-        yield pa.record_batch([pa.array(ids, pa.int64()), pa.array(sources), pa.array(targets)], schema=PAIRS)
+        ids = np.arange(first_id + start, first_id + start + size)
+        yield pa.record_batch([of_numbers(ids), of_texts(sources), of_texts(targets)], schema=PAIRS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow.compute as pc
 
+from aegen.arrow import to_numbers
 from aegen.contract import read_contract
 from aegen.folder import Folder
 from aegen.shards import read_batches
@@ -60,7 +60,7 @@ def _unchanged(folder: Folder) -> dict[str, int]:
 
 def _trajectories(folder: Folder, config: str, split: str) -> int:
     return sum(
-        int((np.asarray(batch.column("step")) == 0).sum())
+        int((to_numbers(batch.column("step")) == 0).sum())
         for name in folder.manifest().shards(config, split)
         for batch in read_batches(folder / name, config, ["step"])
     )

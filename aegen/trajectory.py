@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegen.actions import SPECIAL, Design, position
+from aegen.arrow import of_numbers, of_texts, to_numbers
 from aegen.columns import Ragged, intern
 from aegen.equation import Integers, Tokens
 from aegen.errors import InvalidEdit
@@ -54,7 +55,7 @@ class Pairs:
         both, alphabet = intern(pa.concat_arrays([batch.column("source"), batch.column("target")]))
         cut, middle = len(batch), both.offsets[len(batch)]
         return cls(
-            np.asarray(batch.column("id")),
+            to_numbers(batch.column("id")),
             Ragged(both.values[:middle], both.offsets[: cut + 1]),
             Ragged(both.values[middle:], both.offsets[cut:] - middle),
             alphabet,
@@ -98,16 +99,16 @@ def step_batch(pairs: Pairs, starts: Starts, metric: Metric, design: Design, sum
     codes, tokens = steps.actions(pairs, scripts, design)
     summary.state_tokens.update(pairs.alphabet)
     used = np.flatnonzero(np.bincount(codes.ravel()))
-    summary.action_tokens.update(tokens.take(pa.array(used)).to_pylist())
+    summary.action_tokens.update(tokens.take(of_numbers(used)).to_pylist())
     summary.max_state = max(summary.max_state, int(states.lengths.max(initial=0)))
     summary.max_steps = max(summary.max_steps, int(scripts.counts.max(initial=0)) + 1)
     ends = np.arange(0, codes.size + 1, len(design.slots), dtype=np.int32)
     columns = [
-        pa.array(pairs.ids[steps.pair]),
-        pa.array(starts.origin[steps.row]),
-        pa.array(steps.number.astype(np.int16)),
-        states.texts(pa.array(pairs.alphabet, pa.string())),
-        pa.ListArray.from_arrays(pa.array(ends), tokens.take(pa.array(codes.ravel()))),
+        of_numbers(pairs.ids[steps.pair]),
+        of_numbers(starts.origin[steps.row]),
+        of_numbers(steps.number.astype(np.int16)),
+        states.texts(of_texts(pairs.alphabet)),
+        pa.ListArray.from_arrays(of_numbers(ends), tokens.take(of_numbers(codes.ravel()))),
     ]
     return pa.record_batch(columns, schema=STEPS)
 
@@ -176,4 +177,4 @@ class _Steps:
         codes = np.zeros((len(self.row), len(design.slots)), dtype=np.int32)
         codes[self.edits] = np.stack([written[slot] for slot in design.slots], axis=1)
         tokens = [*SPECIAL, *map(position, range(places)), *pairs.alphabet]
-        return codes, pa.array(tokens, pa.string())
+        return codes, of_texts(tokens)

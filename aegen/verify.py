@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegen.arrow import to_numbers
 from aegen.columns import EQUALS_ID, FIRST_INTEGER_ID, SYMBOLS, arithmetic_vocabulary, integers_of, intern
 from aegen.contract import Contract, read_contract
 from aegen.engine import Local
@@ -95,7 +96,7 @@ def check_pairs(path: Path, config: str, split: str, spec: dict[str, object] | N
     rows, last = 0, -1
     made = _spec(Folder(path.parent.parent), spec) if spec else None
     for batch in read_batches(path, config):
-        ids = np.asarray(batch.column("id"))
+        ids = to_numbers(batch.column("id"))
         if batch.column("source").null_count or batch.column("target").null_count:
             raise BadData(f"{path}: a row without text")
         if len(ids) and (ids[0] < last or (np.diff(ids) < (config == "pairs")).any()):

@@ -1,0 +1,153 @@
+"""The game as Gymnasium environments: ``import aegen.gym``, then ``gymnasium.make("aegen/Aor-v0", n=10, l=5)``.
+
+An observation is the state as token numbers, padded with 0; an action is one action token for each slot. The reward
+is 1 when the agent says DONE at the goal, else 0; a refused action costs nothing but the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegen.actions import DONE, OPERATIONS, Design, load_design, position
+from aegen.contract import read_contract
+from aegen.demonstrations import Expert
+from aegen.engine import Local
+from aegen.environment import Environment, writable_tokens
+from aegen.equation import OPERATORS, Tokens
+from aegen.errors import MissingExtra
+from aegen.escape import split_state
+from aegen.folder import Folder
+from aegen.generate import pair_batches, plan
+from aegen.shards import read_batches
+from aegen.spec import Spec
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+except ImportError:
+    raise MissingExtra("gymnasium", "gym") from None
+
+Observation = npt.NDArray[np.int64]
+
+
+class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: ignore[misc]
+    """One pair is one episode: from its source to its goal.
+
+    >>> game = EditGame(task="aor", n=10, l=5)
+    >>> observation, info = game.reset(seed=1)
+    >>> observation.shape, sorted(info)
+    ((10,), ['goal', 'state'])
+    """
+
+    metadata = {"render_modes": ["ansi"]}  # noqa: RUF012 - Gymnasium's name and form
+
+    def __init__(
+        self,
+        task: str = "aor",
+        n: int = 10,
+        l: int = 5,
+        d: int = 1000,
+        seed: int = 0,
+        folder: str | Path | None = None,
+        split: str = "train",
+        max_steps: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        if folder is None:
+            spec = Spec(task, n, l, d, seed)
+            self.pairs = list(_generated(spec, split))
+            design, known, longest = _rules(spec)
+            self.game = Environment(design, writable_tokens(task, known), longest)
+            self.max_steps = max_steps or 2 * spec.l + 2
+        else:
+            self.pairs, contract = _loaded(Folder(folder), split)
+            self.game, known = contract.environment, contract.state_tokens
+            self.max_steps = max_steps or contract.max_steps
+        slots = self.game.design.slots
+        places = [position(index) for index in range(self.game.max_state + 1)]
+        operations = sorted(OPERATIONS) if "operation" in slots else []
+        self.tokens = ["", *sorted(known)]
+        self.action_tokens = [DONE, *operations, *places, *sorted(self.game.writable)]
+        self._numbers = {token: number for number, token in enumerate(self.tokens)}
+        self.observation_space = spaces.MultiDiscrete([len(self.tokens)] * self.game.max_state)
+        self.action_space = spaces.MultiDiscrete([len(self.action_tokens)] * len(slots))
+        self.render_mode = render_mode
+        self.state: Tokens = ()
+        self.goal: Tokens = ()
+        self._steps = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin with a random pair, or with ``options={"pair": k}``."""
+        super().reset(seed=seed)
+        asked = (options or {}).get("pair")
+        index = int(self.np_random.integers(len(self.pairs))) if asked is None else int(asked)
+        self.state, self.goal = self.pairs[index]
+        self._steps = 0
+        return self._observe(), self._info()
+
+    def step(self, action: npt.NDArray[np.int64]) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Execute or refuse one action."""
+        outcome = self.game.step(self.state, tuple(self.action_tokens[int(number)] for number in action))
+        self.state = outcome.state
+        self._steps += 1
+        reward = float(outcome.done and self.state == self.goal)
+        info = self._info() | ({"refusal": str(outcome.refusal)} if outcome.refusal else {})
+        truncated = not outcome.done and self._steps >= self.max_steps
+        return self._observe(), reward, outcome.done, truncated, info
+
+    def render(self) -> str | None:
+        """The state as text."""
+        return " ".join(self.state) if self.render_mode == "ansi" else None
+
+    def encode(self, action: Tokens) -> npt.NDArray[np.int64]:
+        """An action in words as the numbers that :meth:`step` takes."""
+        return np.array([self.action_tokens.index(token) for token in action])
+
+    def _observe(self) -> Observation:
+        observation = np.zeros(self.game.max_state, dtype=np.int64)
+        observation[: len(self.state)] = [self._numbers[token] for token in self.state]
+        return observation
+
+    def _info(self) -> dict[str, Any]:
+        info: dict[str, Any] = {"state": " ".join(self.state), "goal": " ".join(self.goal)}
+        return info
+
+
+def _generated(spec: Spec, split: str) -> Iterator[tuple[Tokens, Tokens]]:
+    layout = plan(spec, Local())
+    for batch in pair_batches(spec, layout, split, 0, layout.quotas[split]):
+        for source, target in zip(*(batch.column(side).to_pylist() for side in ("source", "target")), strict=True):
+            yield split_state(source), split_state(target)
+
+
+def _rules(spec: Spec) -> tuple[Design, frozenset[str], int]:
+    """Design, vocabulary and the longest state of a task."""
+    known = {*OPERATORS, "=", *map(str, range(2, spec.n + 2))}
+    longest = {"aor": 2 * spec.l, "aes": 7 * spec.l, "aec": 2 * spec.l + spec.errors}[spec.task]
+    if spec.task == "aes":
+        known |= {"(", ")"}
+    return load_design(Expert.of(spec.task).design), frozenset(known), longest
+
+
+def _loaded(folder: Folder, split: str) -> tuple[list[tuple[Tokens, Tokens]], Any]:
+    manifest = folder.manifest()
+    pairs = [
+        (split_state(row["source"]), split_state(row["target"]))
+        for name in manifest.shards("pairs", split)
+        for batch in read_batches(folder / name, "pairs")
+        for row in batch.to_pylist()
+    ]
+    return pairs, read_contract(folder, manifest, "expert")
+
+
+for _task in ("aor", "aes", "aec"):
+    _name = f"aegen/{_task.capitalize()}-v0"
+    if _name not in gymnasium.registry:
+        gymnasium.register(_name, entry_point="aegen.gym:EditGame", kwargs={"task": _task})
