@@ -44,7 +44,7 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
     ((10,), ['goal', 'state'])
     """
 
-    metadata = {"render_modes": ["ansi"]}  # noqa: RUF012 - Gymnasium's name and form
+    metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012 - Gymnasium's name and form
 
     def __init__(
         self,

@@ -45,7 +45,9 @@ def keyed_hash(key: int, words: Integers) -> Words:
 
 
 def below(words: Words, bound: Integers | int) -> npt.NDArray[np.int64]:
-    """Uniform integers in 0 … bound-1 from random words; the bias is under bound / 2^32, bound at most 2^32."""
+    """Uniform integers in 0 … bound-1 from random words; the bias is under bound / 2^32."""
+    if isinstance(bound, int) and bound > 1 << 31:  # the product below would not fit; here the bias is bound / 2^64
+        return (words % np.uint64(bound)).astype(np.int64)
     high = words >> np.uint64(32)
     return ((high * np.asarray(bound, dtype=np.uint64)) >> np.uint64(32)).astype(np.int64)
 

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aegen import sampling
+from aegen.equation import OPERATORS
+from aegen.sampling import Draws, Order, Permutation, Space, below, chosen, derive_key, keyed_hash
+from tests import oracle
+from tests.aegen.statistics import same_distribution
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(1, 60), st.integers(1, 60))
+def test_a_permutation_visits_everything_once(key, a, b):
+    left, right = Permutation(key, a, b)(np.arange(a * b))
+    assert sorted((left * b + right).tolist()) == list(range(a * b))
+
+
+def test_tables_change_nothing(monkeypatch):
+    positions = np.arange(0, 760 * 1600, 1009)
+    fast = Permutation(7, 760, 1600)(positions)
+    monkeypatch.setattr(sampling, "TABLE", 0)
+    slow = Permutation(7, 760, 1600)(positions)
+    assert all((x == y).all() for x, y in zip(fast, slow, strict=True))
+
+
+def test_a_space_near_63_bits_does_not_wrap():
+    space = Space(1500, 6)
+    assert 2**50 < space.candidates < 2**63
+    order = Order(1500, 6, derive_key("large"))
+    positions = np.concatenate([np.arange(5000), space.candidates - 1 - np.arange(5000)])
+    left, right = order.permutation(positions)
+    assert ((left >= 0) & (left < space.prefixes) & (right >= 0) & (right < space.suffixes)).all()
+    assert len(set(zip(left.tolist(), right.tolist(), strict=True))) == len(positions)
+    assert len(set((left // 2**30).tolist())) > 90  # all of the range is reached
+
+
+@given(st.integers(2, 40), st.integers(3, 6), st.data())
+def test_decode_is_the_inverse_of_encode(n, l, data):
+    space = Space(n, l)
+    numbers = np.array(
+        data.draw(st.lists(st.integers(0, space.candidates - 1), min_size=1, max_size=20)), dtype=np.int64
+    )
+    prefix, suffix = np.divmod(numbers, space.suffixes)
+    first, operators, operands = space.decode(prefix, suffix)
+    assert space.encode(first, operators, operands).tolist() == numbers.tolist()
+    assert set(np.abs(first).tolist()) <= set(range(2, n + 2)) and (first >= -n).all()
+
+
+@pytest.mark.parametrize("n,l", [(2, 3), (3, 3), (2, 4), (4, 4), (3, 5)])
+def test_listing_finds_exactly_the_valid_equations(n, l):
+    space = Space(n, l)
+    everything = np.arange(space.candidates)
+    first, operators, operands = space.decode(*np.divmod(everything, space.suffixes))
+    values = [
+        oracle.evaluate(int(a), [(OPERATORS[o], int(b)) for o, b in zip(ops, ints, strict=True)])
+        for a, ops, ints in zip(first, operators, operands, strict=True)
+    ]
+    wanted = {i: v for i, v in enumerate(values) if v.denominator == 1 and 2 <= v <= n + 1}
+    numbers, rights = space.listed
+    assert dict(zip(numbers.tolist(), map(Fraction, rights.tolist()), strict=True)) == wanted
+
+
+def test_scanning_a_space_finds_what_listing_finds(monkeypatch):
+    listed = Order(4, 5, 1)
+    monkeypatch.setattr(sampling, "ENUMERABLE", 0)
+    scanned = Order(4, 5, 1)
+    assert listed.listed is not None and scanned.listed is None
+
+    def found(order):
+        _, equations = order.equations(0, order.size)
+        return set(order.space.encode(equations.first, equations.operators, equations.operands).tolist())
+
+    assert found(scanned) == found(listed) == set(listed.listed[0].tolist())
+
+
+@pytest.mark.parametrize("n,rate", [(10, 0.068), (100, 0.046)])
+def test_acceptance_rates(n, rate):
+    space = Space(n, 5)
+    rng = np.random.default_rng(5)
+    candidates = rng.integers(0, space.candidates, 400_000)
+    hits, _ = space.valid(*np.divmod(candidates, space.suffixes))
+    assert len(hits) / len(candidates) == pytest.approx(rate, abs=0.002)
+
+
+def test_block_boundaries_change_nothing():
+    order = Order(100, 5, 3)
+    whole = order.equations(1000, 90_000)[0]
+    parts = np.concatenate([order.equations(a, b)[0] for a, b in ((1000, 1001), (1001, 40_000), (40_000, 90_000))])
+    assert whole.tolist() == parts.tolist()
+
+
+def test_draws_depend_on_key_position_and_number_alone():
+    positions = np.array([5, 17, 2**40])
+    draws = Draws(9, positions)
+    assert draws.words(3).tolist() == [int(Draws(9, positions[[i]]).words(3)[0]) for i in range(3)]
+    assert draws.words(3).tolist() != draws.words(4).tolist() != draws.fork("x").words(4).tolist()
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3, 7, 100])
+def test_below_is_uniform(bound):
+    drawn = below(keyed_hash(3, np.arange(40_000)), bound)
+    assert same_distribution(drawn.tolist(), [i % bound for i in range(40_000)])
+
+
+def test_chosen_takes_every_subset_equally_often():
+    rows = 30_000
+    counts = np.arange(rows) % 4
+    present = np.ones((rows, 4), dtype=bool)
+    present[:, 1] = False
+    marked = chosen(Draws(1, np.arange(rows)), counts, present)
+    assert not marked[:, 1].any() and (marked.sum(axis=1) == np.minimum(counts, 3)).all()
+    pairs = [tuple(row) for row in marked[counts == 2].tolist()]
+    assert same_distribution(pairs, [pairs_of for i in range(len(pairs)) for pairs_of in [sorted(set(pairs))[i % 3]]])
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**62))
+def test_neighbouring_seeds_share_no_more_than_chance(seed):
+    """Two orders of the same list agree at a place with probability 1 / size."""
+    first, second = (Order(4, 4, derive_key("order", s)) for s in (seed, seed + 1))
+    numbers = [o.equations(0, o.size)[1] for o in (first, second)]
+    left, right = (
+        o.space.encode(e.first, e.operators, e.operands) for o, e in zip((first, second), numbers, strict=True)
+    )
+    assert (left == right).sum() <= 12
