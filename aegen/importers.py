@@ -81,16 +81,16 @@ class Import:
             "pairs": {"made": "imported", "kind": reader.kind, **settings, **reader.options, "inputs": reader.inputs()}
         }
 
-    def rows(self) -> Iterator[Parsed]:
-        """All good pairs; a bad one is an error that says where, or with ``skip_bad`` counted and left out."""
-        self.skipped.clear()
+    def rows(self, skipped: Counter[str] | None = None) -> Iterator[Parsed]:
+        """All good pairs; a bad one is an error that says where, or with ``skip_bad`` left out and counted."""
         for row in open_reader(self).rows():
             try:
                 yield self._parse(row)
             except BadData as error:
                 if not self.skip_bad:
                     raise
-                self.skipped[str(error).rpartition(": ")[2]] += 1
+                if skipped is not None:
+                    skipped[str(error).rpartition(": ")[2]] += 1
 
     def _parse(self, row: Row) -> Parsed:
         if row.problem:
@@ -122,8 +122,9 @@ class Import:
     def count(self, progress: Progress = silent) -> dict[str, int]:
         """Pairs of each split; reads and checks everything."""
         counts: Counter[str] = Counter()
+        self.skipped.clear()
         with progress("checking", 0) as advance:
-            for split, _, _ in self.rows():
+            for split, _, _ in self.rows(self.skipped):
                 counts[split] += 1
                 advance(1)
         if not counts:

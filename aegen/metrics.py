@@ -7,11 +7,13 @@ and a suffix of the source; so a script is four integers an edit, and no state n
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from itertools import chain
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -233,6 +235,8 @@ def load_metric(name: str) -> Metric:
     module, _, function = name.partition(":")
     if not function:
         raise InvalidSpec(f"metric={name}: expected one of {', '.join(METRICS)}, or package.module:function")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # a module beside the user, as `python -m` would find it
     try:
         return Custom(name, getattr(import_module(module), function), _backend(module))
     except (ImportError, AttributeError) as error:

@@ -33,7 +33,7 @@ def verify(folder: Folder, engine: Local, progress: Progress = silent) -> Findin
     jobs: list[tuple[Callable[..., int], tuple[object, ...]]] = []
     spec = manifest.spec.get("pairs", {})
     generated = spec.get("made") == "generated"
-    for name in manifest.files:
+    for name in [name for config in SCHEMAS for name in manifest.shards(config)]:
         config, split = shard_parts(name)
         if config in ("pairs", "variants"):
             jobs.append((check_pairs, (folder / name, config, split, spec if generated else None)))

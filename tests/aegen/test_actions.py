@@ -15,7 +15,9 @@ EDITS = {
         lambda i, kind, t: {"i": Splice(i, i, (t,)), "d": Splice(i, i + 1, ()), "r": Splice(i, i + 1, (t,))}[kind],
         st.integers(0, 99), st.sampled_from("idr"), st.sampled_from("ab+"),
     ),
-    "span": st.builds(lambda i, k, t: Splice(i, i + k, (t,)), st.integers(0, 99), st.integers(1, 9), st.sampled_from("ab+")),
+    "span": st.builds(
+        lambda i, k, t: Splice(i, i + k, (t,)), st.integers(0, 99), st.integers(1, 9), st.sampled_from("ab+"),
+    ),
 }  # fmt: skip
 EDITS |= {"span2": EDITS["span"], "span3": EDITS["span"]}
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ def test_scripts_are_minimal_and_reach_the_goal(metric, replacement, pair):
     found = splices(metric, *pair)
     assert replay(pair[0], found) == pair[1]
     assert len(found) == distance(*pair, replacement)
-    assert all(a.start + len(a.new) <= b.start for a, b in zip(found, found[1:], strict=False))
+    assert all(a.start + len(a.new) <= b.start for a, b in pairwise(found))
     if metric is LCS:
         assert all(len(edit.new) + edit.stop - edit.start == 1 for edit in found)
 

@@ -51,7 +51,7 @@ STATISTICS = {
     "first integer": lambda s, t: [t[: 1 + (t[0] == "-")][-1]],
     "right-hand side": lambda s, t: [t[-1]],
     "parentheses": lambda s, t: [s.count("(")],
-    "which integers": lambda s, t: [tuple(token == "(" for token in s if token == "(" or token == "=")],
+    "which integers": lambda s, t: [tuple(token == "(" for token in s if token in ("(", "="))],
     "operators inside": lambda s, t: [s[i + 2 + (s[i + 1] == "-")] for i, token in enumerate(s) if token == "("],
     "negative inside": lambda s, t: [s[i + 1] == "-" for i, token in enumerate(s) if token == "("],
     "first operand inside": lambda s, t: [s[i + 1 + (s[i + 1] == "-")] for i, token in enumerate(s) if token == "("],

@@ -1,0 +1,116 @@
+"""The command line as a user meets it: real processes, exit codes, one line of error."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+AOR = ("aor", "--n", 10, "--l", 4, "--d", 60)
+
+
+def one_line(done):
+    assert done.returncode == 2 and done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("Error: "), done.stderr
+    return done.stderr
+
+
+def test_from_spec_to_verified_demonstrations(run, tmp_path):
+    assert "60 pairs" in run("build", *AOR, "--out", "d").stdout
+    assert "nothing to do" in run("build", *AOR, "--out", "d").stdout
+    shown = run("show", "d", "--rows", 1).stdout
+    assert "POS_" in shown and "DONE DONE" in shown and "‹" in shown and "shifted" in shown
+    assert "→" in run("show", "d", "--config", "pairs").stdout
+    assert "T_max" in run("stats", "d").stdout
+    assert "is sound" in run("verify", "d").stdout
+    assert json.loads(run("stats", "d", "--json").stdout)["pairs"]["train"] == 42
+    assert json.loads(run("verify", "d", "--json").stdout)["files"] == 7
+    row = json.loads(run("show", "d", "--json", "--rows", 1).stdout)
+    assert row["origin"] == 0 and row["steps"][-1]["action"] == ["DONE", "DONE"]
+
+
+def test_stages_and_import(run, tmp_path):
+    (tmp_path / "a.csv").write_text("source,target\nhte,the\nteh,the\nadn,and\n")
+    imported = json.loads(
+        run("import", "a.csv", "--tokens", "chars", "--split", "100/0/0", "--out", "d", "--json").stdout
+    )
+    assert imported == {"folder": "d", "rows": {"pairs": 3}, "worked": True}
+    assert "expert" in run("trajectories", "d", "--metric", "lcs").stdout
+    assert "augmented" in run("augment", "d", "--algorithm", "released").stdout
+    assert "is sound" in run("verify", "d").stdout
+    assert "expert.metric is lcs there" in one_line(run("trajectories", "d", check=2))
+
+
+def test_pipes_get_no_bars_and_no_colours(run):
+    done = run("build", *AOR, "--out", "d")
+    assert done.stderr == "" and "\x1b" not in run("show", "d").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments,message",
+    [
+        (("generate", "aor", "--n", 1, "--l", 5, "--d", 10), "n=1: expected at least 2"),
+        (("generate", "aor", "--n", 10, "--l", 2, "--d", 10), "l=2: expected at least 3"),
+        (("generate", "aor", "--n", 10, "--l", 5, "--d", 0), "d=0: expected at least 1"),
+        (("generate", "aor", "--n", 10, "--l", 5, "--d", 100_000), "exactly 82,342 valid equations"),
+        (("generate", "xyz", "--n", 10, "--l", 5, "--d", 10), "task=xyz: expected one of aor, aes, aec"),
+        (("generate", "aor", "--n", 10**7, "--l", 5, "--d", 10), "63 bits"),
+        (("build", *AOR, "--metric", "nothing"), "metric=nothing"),
+        (("build", *AOR, "--design", "nothing"), "design=nothing"),
+        (("build", *AOR, "--algorithm", "nothing"), "algorithm=nothing"),
+        (("build", *AOR, "--metric", "levenshtein", "--design", "span"), "design span cannot express"),
+        (("build", *AOR, "--metric", "mine:lost"), "metric mine:lost: its edits turn"),
+    ],
+)
+def test_bad_input(run, tmp_path, arguments, message):
+    (tmp_path / "mine.py").write_text("def lost(state, goal):\n    return []\n")
+    assert message in one_line(run(*arguments, "--out", "d", check=2))
+    assert not list(tmp_path.rglob("manifest.json"))
+
+
+def test_nothing_is_written_for_a_bad_spec(run, tmp_path):
+    run("generate", "aor", "--n", 10, "--l", 5, "--d", 100_000, "--out", "d", check=2)
+    assert not (tmp_path / "d").exists()
+
+
+def test_folders_that_cannot_be(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "file is not a folder" in one_line(run("generate", *AOR, "--out", "file/d", check=2))
+    for command in ("show", "stats", "verify", "trajectories", "augment"):
+        assert "no manifest.json" in one_line(run(command, "nowhere", check=2))
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "manifest.json").write_text('{"made by": "somebody else"}')
+    assert "format version None" in one_line(run("generate", *AOR, "--out", "d", check=2))
+
+
+def test_a_damaged_shard_is_named(run, tmp_path):
+    run("generate", *AOR, "--out", "d")
+    path = tmp_path / "d" / "pairs" / "test-00000-of-00001.parquet"
+    path.write_bytes(path.read_bytes()[:-9])
+    assert "pairs/test-00000-of-00001.parquet: altered" in one_line(run("verify", "d", check=2))
+
+
+def test_help_has_an_example_for_every_command(run):
+    listed = run("--help").stdout
+    for command in ("build", "generate", "import", "trajectories", "augment", "show", "stats", "verify"):
+        assert command in listed and "Example" in run(command, "--help").stdout
+
+
+def test_wrong_use_is_two(run):
+    assert run("generate", "aor", check=None).returncode == 2
+    assert run("nonsense", check=None).returncode == 2
+
+
+def test_a_closed_pipe_is_no_traceback(tmp_path):
+    import subprocess
+    import sys
+
+    subprocess.run(
+        [sys.executable, "-m", "aegen", "build", *map(str, AOR), "--out", "d"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    command = f"{sys.executable} -m aegen show d --rows 40 | head -1"
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True)
+    assert "Traceback" not in done.stderr

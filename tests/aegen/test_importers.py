@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from aegen import pipeline
+from aegen.augment import Augmentation
+from aegen.demonstrations import Expert
+from aegen.engine import Local
+from aegen.errors import AegenError, BadData, FolderConflict, InvalidSpec
+from aegen.escape import detokenize, split_state
+from aegen.folder import Folder
+from aegen.importers import Import
+from aegen.show import draw_pairs, draw_trajectories
+from aegen.verify import verify
+
+PAIRS = [(f"the cat {i} sit", f"the cat {i} sits down") for i in range(40)] + [("POS_3 DONE", "\\s a\tb")]
+
+
+def write(path, texts):
+    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return path
+
+
+def bring(tmp_path, *paths, **options):
+    folder = Folder(tmp_path / "out")
+    wanted = Import(tuple(paths), **options)
+    manifest, _ = pipeline.import_pairs(wanted, folder)
+    return folder, manifest, wanted
+
+
+def texts(folder, manifest, kind="words", split=None):
+    splits = [split] if split else ["train", "validation", "test"]
+    names = [name for part in splits for name in manifest.shards("pairs", part)]
+    rows = [row for name in names for row in pq.read_table(folder / name).to_pylist()]
+    assert [row["id"] for row in rows[1:]] == [row["id"] + 1 for row in rows[:-1]]
+    return [tuple(detokenize(split_state(row[side]), kind) for side in ("source", "target")) for row in rows]
+
+
+def demonstrated(folder, metric=None, design=None, task="text"):
+    pipeline.add_expert(folder, Expert.of(task, metric, design), Local())
+    pipeline.add_augmented(folder, Augmentation(), Local())
+    verify(folder, Local())
+
+
+FORMATS = {
+    "parallel": lambda d: (write(d / "a.src", [p[0] for p in PAIRS]), write(d / "a.tgt", [p[1] for p in PAIRS])),
+    "csv": lambda d: (write(d / "a.csv", ["source,target", *(f'{s},"{t}"' for s, t in PAIRS)]),),
+    "tsv": lambda d: (write(d / "a.tsv", ["source\ttarget", *(f'{s}\t"{t}"' for s, t in PAIRS)]),),
+    "jsonl": lambda d: (write(d / "a.jsonl", [json.dumps({"source": s, "target": t}) for s, t in PAIRS]),),
+    "parquet": lambda d: (_parquet(d / "a.parquet"),),
+}
+
+
+def _parquet(path):
+    pq.write_table(pa.table({"source": [s for s, _ in PAIRS], "target": [t for _, t in PAIRS]}), path)
+    return path
+
+
+@pytest.mark.parametrize("tokens", ["words", "chars"])
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_brings_the_same_pairs_and_they_can_be_played(kind, tokens, tmp_path):
+    folder, manifest, _ = bring(tmp_path, *FORMATS[kind](tmp_path), tokens=tokens)
+    assert Counter(texts(folder, manifest, tokens)) == Counter(PAIRS)
+    demonstrated(folder)
+
+
+def test_datasets_from_disk(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    data = datasets.Dataset.from_dict({"wrong": [s for s, _ in PAIRS], "right": [t for _, t in PAIRS]})
+    datasets.DatasetDict({"train": data, "test": data.select(range(3))}).save_to_disk(tmp_path / "set")
+    folder, manifest, _ = bring(tmp_path, tmp_path / "set", source_column="wrong", target_column="right")
+    assert texts(folder, manifest, split="train") == PAIRS
+    assert texts(folder, manifest, split="test") == PAIRS[:3]
+
+
+M2 = """S This are a sentence .
+A 1 2|||R:VERB|||is|||REQUIRED|||-NONE-|||0
+A 3 4|||R|||text|||REQUIRED|||-NONE-|||1
+
+S Nothing wrong here .
+A -1 -1|||noop|||-NONE-|||REQUIRED|||-NONE-|||0
+
+S He go to to school
+A 1 2|||R:VERB|||goes|||REQUIRED|||-NONE-|||0
+A 3 4|||U|||-NONE-|||REQUIRED|||-NONE-|||0
+A 5 5|||M:PUNCT|||.|||REQUIRED|||-NONE-|||0
+"""
+
+
+@pytest.mark.parametrize(
+    "annotator,targets",
+    [
+        (0, ["This is a sentence .", "Nothing wrong here .", "He goes to school ."]),
+        (1, ["This are a text .", "Nothing wrong here .", "He go to to school"]),
+    ],
+)
+def test_m2(annotator, targets, tmp_path):
+    (tmp_path / "a.m2").write_text(M2)
+    folder, manifest, _ = bring(tmp_path, tmp_path / "a.m2", annotator=annotator, split="100/0/0")
+    assert [target for _, target in texts(folder, manifest)] == targets
+    demonstrated(folder)
+
+
+def test_the_splits_that_are_there_are_kept(tmp_path):
+    for name, count in (("train", 5), ("val", 2), ("test", 3)):
+        write(tmp_path / f"{name}_x.txt", ["3 6 9"] * count)
+        write(tmp_path / f"{name}_y.txt", ["3 + 6 == 9"] * count)
+    folder, manifest, _ = bring(tmp_path, tmp_path, task="aor")
+    assert [manifest.rows("pairs", split) for split in ("train", "validation", "test")] == [5, 2, 3]
+    assert set(texts(folder, manifest)) == {("3 6 9", "3 + 6 = 9")}
+    demonstrated(folder, task="aor")
+
+
+@pytest.mark.parametrize("by", ["source", "target"])
+def test_what_splits_must_not_share(by, tmp_path):
+    many = [(f"w{i % 90}", f"v{i % 70}") for i in range(3000)]
+    write(tmp_path / "a.csv", ["source,target", *(f"{s},{t}" for s, t in many)])
+    folder, manifest, _ = bring(tmp_path, tmp_path / "a.csv", split="80/10/10", split_by=by)
+    side = {"source": 0, "target": 1}[by]
+    groups = [
+        {pair[side] for pair in texts(folder, manifest, split=split)} for split in ("train", "validation", "test")
+    ]
+    assert all(groups) and not (groups[0] & groups[1] or groups[0] & groups[2] or groups[1] & groups[2])
+
+
+BAD = {
+    "empty line": ([b"a\n", b"\n", b"c\n"], "a.src:2: an empty line"),
+    "bad UTF-8": ([b"a\n", b"b\n", b"\xff\xfe\n"], "a.src:3: not valid UTF-8"),
+    "NUL": ([b"a\n", b"b\0b\n", b"c\n"], "a.src:2: a NUL character"),
+    "long line": ([b"a\n", b"b " * 100_000 + b"\n", b"c\n"], "a.src:2: more than 1,024 tokens"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_lines_are_named_or_skipped_and_counted(case, tmp_path):
+    lines, message = BAD[case]
+    (tmp_path / "a.src").write_bytes(b"".join(lines))
+    write(tmp_path / "a.tgt", ["x", "y", "z"])
+    paths = tmp_path / "a.src", tmp_path / "a.tgt"
+    with pytest.raises(BadData, match=message):
+        bring(tmp_path, *paths)
+    assert not (tmp_path / "out").exists()
+    _, manifest, wanted = bring(tmp_path, *paths, skip_bad=True)
+    assert manifest.rows("pairs") == 2 and sum(wanted.skipped.values()) == 1
+
+
+def test_unequal_lengths(tmp_path):
+    with pytest.raises(BadData, match="a.src:2: a.tgt has fewer lines"):
+        bring(tmp_path, write(tmp_path / "a.src", ["a", "b"]), write(tmp_path / "a.tgt", ["x"]))
+
+
+@pytest.mark.parametrize(
+    "name,content,options,message",
+    [
+        ("a.csv", "x,y\n1,2\n", {}, "no column 'source'"),
+        ("a.csv", "source,target\n1,2,3\n", {}, "a.csv:2: another number of columns"),
+        ("a.jsonl", '{"source": "a", "target": "b"}\n{\n', {}, "a.jsonl:2: not valid JSON"),
+        ("a.jsonl", '{"source": 1, "target": "b"}\n', {}, "a.jsonl:1: column 'source' holds no text"),
+        ("a.jsonl", "[" * 100_000 + "\n", {}, "a.jsonl:1: not valid JSON"),
+        ("a.parquet", "no parquet", {}, "not a readable Parquet"),
+        ("a.m2", "S a b\nA 1 9|||x|||y|||R|||-|||0\n", {}, "outside the sentence"),
+        ("a.m2", "S a b\nA x|||y\n", {}, "an edit that cannot be read"),
+        ("a.m2", "B a b\n", {}, "neither S nor A"),
+        ("a.csv", "source,target\n", {}, "no pairs"),
+        ("a.xyz", "source,target\n", {}, "cannot tell its format"),
+        ("a.csv", "", {"split": "50/50"}, "split=50/50"),
+        ("a.csv", "", {"tokens": "bytes"}, "tokens=bytes"),
+        ("a.csv", "", {"task": "xyz"}, "task=xyz"),
+        ("a.csv", "", {"task": "aor", "tokens": "chars"}, "tokens=chars"),
+        ("a.csv", "", {"kind": "xyz"}, "kind=xyz"),
+        ("a.csv", "", {"kind": "parallel"}, "two files"),
+        ("a.csv", "", {"max_tokens": 0}, "max_tokens=0"),
+    ],
+)
+def test_bad_files_and_options(name, content, options, message, tmp_path):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(AegenError, match=message) as caught:
+        bring(tmp_path, tmp_path / name, **options)
+    assert isinstance(caught.value, (BadData, InvalidSpec)) and not (tmp_path / "out").exists()
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(BadData, match=r"gone\.src: No such file"):
+        bring(tmp_path, tmp_path / "gone.src", tmp_path / "gone.tgt")
+
+
+def test_the_same_input_again_is_nothing_to_do_and_another_is_refused(tmp_path):
+    path = write(tmp_path / "a.csv", ["source,target", "a b,a c"])
+    folder, manifest, _ = bring(tmp_path, path)
+    assert pipeline.import_pairs(Import((path,)), folder) == (manifest, False)
+    write(path, ["source,target", "a b,a d"])
+    with pytest.raises(FolderConflict, match="inputs"):
+        pipeline.import_pairs(Import((path,)), folder)
+
+
+def test_show_prints_the_original_text(tmp_path):
+    folder, _, _ = bring(tmp_path, *FORMATS["jsonl"](tmp_path), tokens="chars", split="100/0/0")
+    assert any("POS_3 DONE  →  \\s a\tb" in line for line in draw_pairs(folder, "train", 50))
+    demonstrated(folder)
+    assert "the cat 0 sit‹s›" in "\n".join(draw_trajectories(folder, "expert", "train", 1))
+
+
+@pytest.mark.parametrize("metric", ["levenshtein", "lcs"])
+def test_a_corpus_that_nobody_here_wrote(metric, tmp_path):
+    """The misspellings of codespell, by characters: imported, TG, TA, every trajectory replayed."""
+    from pathlib import Path
+
+    import codespell_lib
+
+    lines = (Path(codespell_lib.__file__).parent / "data" / "dictionary.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [(wrong, right.split(",")[0].strip()) for wrong, right in (line.split("->") for line in lines)]
+    path = write(tmp_path / "a.jsonl", [json.dumps({"source": s, "target": t}) for s, t in pairs])
+    folder, manifest, _ = bring(tmp_path, path, tokens="chars", split="90/5/5", split_by="target")
+    assert manifest.rows("pairs") == len(pairs) > 30_000
+    pipeline.add_expert(folder, Expert.of("text", metric), Local())
+    pipeline.add_augmented(folder, Augmentation(max_edits=6, max_states=64), Local())
+    findings = verify(folder, Local())
+    assert findings["rows"] > 3 * len(pairs)

@@ -1,0 +1,168 @@
+"""Damage of every kind is found and named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from aegen import pipeline
+from aegen.engine import Local
+from aegen.errors import BadData
+from aegen.folder import MANIFEST, Folder
+from aegen.shards import DESCRIPTION_KEY, file_info
+from aegen.spec import Spec
+from aegen.stats import stats
+from aegen.verify import verify
+
+NAME = "expert/train-00000-of-00001.parquet"
+PAIRS = "pairs/train-00000-of-00001.parquet"
+
+
+@pytest.fixture(scope="module", params=["aor", "aes", "aec"])
+def built(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("built") / request.param
+    pipeline.build(Spec(request.param, 10, 4, 120), Folder(path), Local())
+    return path
+
+
+@pytest.fixture
+def folder(built, tmp_path):
+    shutil.copytree(built, tmp_path / "copy")
+    return Folder(tmp_path / "copy")
+
+
+def rewrite(folder, name, change=lambda table: table, describe=lambda about: about):
+    """Change a shard and make the manifest agree, so that only the meaning is wrong."""
+    path = folder / name
+    table = pq.read_table(path)
+    about = describe(json.loads(pq.read_metadata(path).metadata[DESCRIPTION_KEY.encode()]))
+    table = change(table.replace_schema_metadata(None))
+    pq.write_table(table.replace_schema_metadata({DESCRIPTION_KEY: json.dumps(about)}), path)
+    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest["files"][name] = vars(file_info(path, len(table)))
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+def replace(column, row, entry):
+    def change(table):
+        values = table[column].to_pylist()
+        values[row] = entry(values) if callable(entry) else entry
+        return table.set_column(
+            table.schema.get_field_index(column), column, pa.array(values, table.schema.field(column).type)
+        )
+
+    return change
+
+
+def test_a_sound_folder(folder):
+    findings = verify(folder, Local())
+    assert findings["files"] == 7 and findings["sources in two splits"] == 0
+    rewrite(folder, NAME)
+    verify(folder, Local())  # the helper itself changes nothing that matters
+
+
+@pytest.mark.parametrize("name", [NAME, PAIRS])
+def test_truncated_altered_missing_and_unlisted_files(folder, name):
+    path = folder / name
+    whole = path.read_bytes()
+    for damaged in (whole[:-7], whole[:50] + b"x" + whole[51:]):
+        path.write_bytes(damaged)
+        with pytest.raises(BadData, match=f"{name}: altered"):
+            verify(folder, Local())
+    path.unlink()
+    with pytest.raises(BadData, match=f"{name}: missing"):
+        verify(folder, Local())
+    path.write_bytes(whole)
+    (folder / "pairs" / "extra.parquet").write_bytes(whole)
+    with pytest.raises(BadData, match=r"extra.parquet: not in the manifest"):
+        verify(folder, Local())
+
+
+def _duplicate(table):
+    return pa.concat_tables([table.slice(0, 1), table.slice(0, 1).set_column(0, "id", pa.array([1])), table.slice(2)])
+
+
+MEANING = {
+    "an equation that does not hold": (PAIRS, replace("target", 3, "2 + 2 + 2 = 2"), "row 3: no equation"),
+    "an equation of another size": (PAIRS, replace("target", 3, "2 + 2 = 4"), "row 3: no equation"),
+    "a duplicate": (PAIRS, _duplicate, "occur twice|begin with"),
+    "ids": (PAIRS, replace("id", 3, 0), "ids do not ascend"),
+    "a step that does not follow": (NAME, replace("state", 1, "7 7 7 7"), "does not follow|does not begin"),
+    "an action that is refused": (NAME, lambda t: replace("action", 0, ["POS_9"] * len(t["action"][0]))(t), "refuses"),
+    "a missing step": (NAME, lambda t: t.slice(0, len(t) - 1), "end before"),
+    "missing trajectories": (NAME, lambda t: t.slice(0, 0), "end before"),
+    "another pair": (NAME, replace("pair", 0, 77), "pair 77"),
+    "other columns": (NAME, lambda t: t.drop_columns("origin"), "columns"),
+}
+
+
+@pytest.mark.parametrize("case", MEANING)
+def test_rows_that_mean_something_wrong(folder, case):
+    name, change, message = MEANING[case]
+    rewrite(folder, name, change)
+    with pytest.raises(BadData, match=message):
+        verify(folder, Local())
+
+
+@pytest.mark.parametrize(
+    "describe,message",
+    [
+        (lambda about: about | {"format": 99}, "format version 99"),
+        (lambda about: about | {"config": "pairs"}, "config 'pairs'"),
+        (lambda about: about | {"max_state": "10"}, "max_state"),
+        (lambda about: about | {"writable": 3}, "writable"),
+        (lambda about: about | {"design": "span3" if about["design"] == "edit" else "edit"}, "design"),
+    ],
+)
+def test_descriptions_that_lie(folder, describe, message):
+    rewrite(folder, NAME, describe=describe)
+    with pytest.raises(BadData, match=message):
+        verify(folder, Local())
+
+
+@pytest.mark.parametrize(
+    "text,message",
+    [
+        ("", "not valid JSON"),
+        ("[]", "expected a JSON object"),
+        ("[" * 100_000, "not valid JSON"),
+        ('{"format": 2, "spec": {}, "files": {}}', "format version 2"),
+        ('{"format": 1, "spec": [], "files": {}}', "expected to be objects"),
+        ('{"format": 1, "spec": {}, "files": {"../../secret": {}}}', "not the name of a shard"),
+        ('{"format": 1, "spec": {}, "files": {"pairs/../x/train-1.parquet": {}}}', "not the name of a shard"),
+        ('{"format": 1, "spec": {}, "files": {"pairs/train-00000-of-00001.parquet": {"rows": "1"}}}', "expected rows"),
+    ],
+)
+def test_manifests_are_not_trusted(folder, text, message):
+    (folder / MANIFEST).write_text(text)
+    with pytest.raises(BadData, match=message):
+        verify(folder, Local())
+
+
+def test_a_leak_is_found(folder):
+    train = pq.read_table(folder / PAIRS)["source"][0].as_py()
+    target = pq.read_table(folder / PAIRS)["target"][0].as_py()
+    name = PAIRS.replace("train", "test")
+
+    def leak(table):
+        return replace("target", 0, target)(replace("source", 0, train)(table))
+
+    rewrite(folder, name, leak)
+    with pytest.raises(BadData, match="occur in two splits|occur twice|begin"):
+        verify(folder, Local())
+
+
+def test_stats_count_what_is_there(folder):
+    figures = stats(folder)
+    assert figures["pairs"] == {"train": 84, "validation": 18, "test": 18}
+    table = pq.read_table(folder / NAME)
+    assert figures["expert"]["steps"]["train"] == len(table)
+    assert figures["expert"]["trajectories"]["train"] == 84
+    unique = {(s, *a) for s, a in zip(table["state"].to_pylist(), table["action"].to_pylist(), strict=True)}
+    assert figures["expert"]["unique steps"] == len(unique)
+    pairs = pq.read_table(folder / PAIRS).to_pylist()
+    assert figures["unchanged"]["train"] == sum(row["source"] == row["target"] for row in pairs)
