@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from aegen.columns import Ragged
 from aegen.edits import Splice
-from aegen.equation import Tokens
+from aegen.equation import Integers, Tokens
 from aegen.errors import InvalidSpec
-from aegen.metrics import Metric, Scripts, to_strings
+from aegen.metrics import Metric
 from aegen.sampling import derive_key, keyed_hash
-from aegen.trajectory import Pairs, Starts, Summary, expert_starts
+from aegen.scripts import Scripts
+from aegen.trajectory import Pairs, Starts, Summary
 
 BUDGET = 1 << 18  # states that are built at once
 ALGORITHMS = ("paper", "released")
@@ -73,46 +74,50 @@ def shifted_states(state: Tokens, edits: list[Splice]) -> list[Tokens]:
 
 def augmented_starts(pairs: Pairs, metric: Metric, options: Augmentation, summary: Summary) -> Starts:
     """Each pair's own source and, behind it, its shifted states in the order in which Algorithm 2 finds them."""
-    own = expert_starts(pairs)
-    goals = to_strings(pairs.goals.values, pairs.goals.offsets)
-    scripts = metric.scripts(own.texts, goals, pairs.alphabet)
-    found: list[list[str]] = [[text] for text in own.texts]
-    counts = scripts.counts
-    for edits in np.unique(counts).tolist():
-        (group,) = np.nonzero(counts == edits)
+    scripts = metric.scripts(pairs.sources, pairs.goals, pairs.alphabet)
+    own = np.arange(len(pairs.ids))
+    parts = [(own, np.full(len(own), -1), pairs.sources)]  # (pair, number of the choice, state)
+    for edits in np.unique(scripts.counts).tolist():
+        (group,) = np.nonzero(scripts.counts == edits)
         capped = edits > options.max_edits
         if capped:
             summary.capped_pairs += len(group)
         choices = options.max_states if capped else 2**edits
-        on_path = [2**skipped - 1 for skipped in range(edits + 1)]  # among all choices, those that skip the last ones
         step = max(1, BUDGET // max(choices * (2 * edits + 1), 1))
         for at in range(0, len(group), step):
             part = group[at : at + step]
             chosen = _sampled(pairs.ids[part], edits, options) if capped else _all_choices(edits)
-            states = _execute(pairs, scripts, part, chosen)
-            texts = to_strings(states.values, states.offsets)
-            for index, pair in enumerate(part.tolist()):
-                drawn = texts[index * choices : (index + 1) * choices]
-                path = _path(own.texts[pair], goals[pair], scripts, pair) if capped else [drawn[at] for at in on_path]
-                found[pair] += _select(drawn, path, options.algorithm, capped)
-    return _starts(found)
+            path = np.broadcast_to(_path(edits), (len(chosen), edits + 1, edits))
+            states = _execute(pairs, scripts, part, np.concatenate([chosen, path], axis=1))
+            row, choice = np.nonzero(_kept(states, len(part), edits, options.algorithm, capped))
+            parts.append((part[row], choice, states.rows(row * (len(states) // len(part)) + choice)))
+    return _starts(parts)
 
 
-def _select(drawn: list[str], path: list[str], algorithm: str, capped: bool) -> list[str]:
-    """Which of the states that choices lead to are kept."""
+def _kept(states: Ragged, pairs: int, edits: int, algorithm: str, capped: bool) -> npt.NDArray[np.bool_]:
+    """Which choices count, (pairs, choices). Behind a pair's choices lies its path, from the source to the goal.
+
+    States with equal 64-bit hashes count as equal.
+    """
+    hashes = states.hashes(derive_key("states")).reshape(pairs, -1)
+    mine, path = hashes[:, : -edits - 1], hashes[:, -edits - 1 :]
+    if algorithm == "released" and not capped:
+        kept = np.ones(mine.shape, dtype=bool)
+        kept[:, [0, -1]] = False  # "execute everything" comes first, "skip everything" last
+        return kept
     if algorithm == "released":
-        ends = (path[0], path[-1])
-        # In order, the first choice is "execute everything" and the last "skip everything".
-        return [text for text in dict.fromkeys(drawn) if text not in ends] if capped else drawn[1:-1]
-    known = set(path)
-    return [text for text in dict.fromkeys(drawn) if text not in known]
+        path = path[:, [0, -1]]
+    order = np.argsort(mine, axis=1, kind="stable")
+    ordered = np.take_along_axis(mine, order, axis=1)
+    seen_before = np.zeros(mine.shape, dtype=bool)
+    np.put_along_axis(seen_before, order[:, 1:], ordered[:, 1:] == ordered[:, :-1], axis=1)
+    on_path: npt.NDArray[np.bool_] = (mine[:, :, None] == path[:, None, :]).any(axis=2)
+    return ~(seen_before | on_path)
 
 
-def _path(source: str, goal: str, scripts: Scripts, pair: int) -> list[str]:
-    """The expert's own states."""
-    edits = slice(scripts.offsets[pair], scripts.offsets[pair + 1])
-    starts, done = scripts.start[edits].tolist(), scripts.new_start[edits].tolist()
-    return [*(goal[:d] + source[s:] for s, d in zip(starts, done, strict=True)), goal]
+def _path(edits: int) -> npt.NDArray[np.bool_]:
+    """(1, edits + 1, edits): no edit, the first one, the first two, …"""
+    return np.tri(edits + 1, edits, -1, dtype=bool)[None]
 
 
 def _all_choices(edits: int) -> npt.NDArray[np.bool_]:
@@ -149,13 +154,11 @@ def _execute(pairs: Pairs, scripts: Scripts, part: npt.NDArray[np.int64], chosen
     return Ragged.of_slices(pool, begin.ravel(), length.ravel(), rows)
 
 
-def _starts(found: list[list[str]]) -> Starts:
-    """Lists of states, the pair's own first, as columns."""
-    counts = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
-    texts = [text for states in found for text in states]
-    origin = np.arange(len(texts)) - np.repeat(np.cumsum(counts) - counts, counts)
-    lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
-    points = np.frombuffer("".join(texts).encode("utf-32-le"), dtype="<u4").astype(np.int32)
-    values = np.where(points < 0xD800, points, points - 0x800).astype(np.int32)
-    states = Ragged(values, np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)]))
-    return Starts(np.repeat(np.arange(len(found)), counts), origin.astype(np.int32), states, texts)
+def _starts(parts: list[tuple[Integers, Integers, Ragged]]) -> Starts:
+    """All states in the order of their pairs and choices."""
+    pair, choice = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
+    states = Ragged.joined([part[2] for part in parts])
+    order = np.lexsort((choice, pair))
+    counts = np.bincount(pair)
+    origin = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return Starts(pair[order], origin.astype(np.int32), states.rows(order))

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,43 @@ class Ragged:
         within = np.arange(ends[-1], dtype=np.int64)
         within += np.repeat(starts - ends[:-1], lengths)
         return cls(pool.take(within), ends[rows])
+
+    def tuples(self, alphabet: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        """The rows as tokens, one by one."""
+        for start, stop in pairwise(self.offsets.tolist()):
+            yield tuple(alphabet[index] for index in self.values[start:stop].tolist())
+
+    @classmethod
+    def chosen(cls, which: npt.NDArray[np.bool_], yes: Ragged, no: Ragged) -> Ragged:
+        """Row by row from ``yes`` where it is true, else from ``no``."""
+        pool = np.concatenate([yes.values, no.values])
+        starts = np.where(which, yes.offsets[:-1], no.offsets[:-1] + len(yes.values))
+        return cls.of_slices(pool, starts, np.where(which, yes.lengths, no.lengths), np.arange(len(which) + 1))
+
+    @classmethod
+    def joined(cls, columns: Sequence[Ragged]) -> Ragged:
+        """One column after the other."""
+        lengths = np.concatenate([column.lengths for column in columns])
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+        return cls(np.concatenate([column.values for column in columns]), offsets)
+
+    def rows(self, index: Integers) -> Ragged:
+        """Some of the rows, in any order."""
+        return Ragged.of_slices(self.values, self.offsets[index], self.lengths[index], np.arange(len(index) + 1))
+
+    def padded(self, reverse: bool = False) -> npt.NDArray[np.int32]:
+        """The rows as cells with -1 behind them, from the first token on or from the last."""
+        lengths = self.lengths
+        width = int(lengths.max(initial=0))
+        cells = np.full((len(self), width), ABSENT, dtype=np.int32)
+        rows = np.arange(len(self)) * width
+        place = np.arange(len(self.values))
+        if reverse:
+            place = np.repeat(rows + self.offsets[1:] - 1, lengths) - place
+        else:
+            place += np.repeat(rows - self.offsets[:-1], lengths)
+        cells.ravel()[place] = self.values
+        return cells
 
     def texts(self, vocabulary: pa.StringArray) -> pa.StringArray:
         """Each row as its tokens joined by one space."""

@@ -23,7 +23,7 @@ from aegen.progress import Progress, silent
 from aegen.shards import Description, FileInfo, open_shard, read_batches, write_shard
 from aegen.trajectory import Pairs, Summary, expert_starts, step_batch
 
-BATCH = 1024  # pairs at a time; has no influence on the rows
+BATCH = 512  # pairs at a time; has no influence on the rows
 TASK_DEFAULTS = {"aor": ("levenshtein", "insert"), "aes": ("span", "span"), "aec": ("levenshtein", "edit")}
 TEXT_DEFAULTS = ("levenshtein", "edit")
 

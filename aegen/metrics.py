@@ -1,9 +1,4 @@
-"""Edit metrics: from a state and its goal to the splices that lead there, left to right.
-
-A metric works on whole columns: states and goals as strings with one character a token, out come ``Scripts``.
-Because every edit leaves the goal's own tokens behind it, the state before an edit is always a prefix of the goal
-and a suffix of the source; so a script is four integers an edit, and no state needs to be built to find it.
-"""
+"""Edit metrics: from a state and its goal to the splices that lead there, left to right."""
 
 from __future__ import annotations
 
@@ -12,47 +7,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, entry_points, version
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from aegen.columns import Ragged
 from aegen.edits import Splice
 from aegen.equation import Tokens
 from aegen.errors import AegenError, InvalidEdit, InvalidSpec
+from aegen.scripts import Scripts, forced_scripts
 
 ENTRY_POINTS = "aegen.metrics"
-Offsets = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Scripts:
-    """Edit scripts of many pairs. Edit k turns ``source[start:stop]`` into ``goal[new_start:new_stop]``.
-
-    The edits of pair i are those from ``offsets[i]`` to ``offsets[i + 1]``, left to right.
-    """
-
-    offsets: Offsets
-    start: Offsets
-    stop: Offsets
-    new_start: Offsets
-    new_stop: Offsets
-
-    @property
-    def counts(self) -> Offsets:
-        """Edits of each pair."""
-        return np.diff(self.offsets)
-
-    def splices(self, pair: int, goal: Tokens) -> list[Splice]:
-        """The script of one pair as splices that are applied one after the other."""
-        edits = range(self.offsets[pair], self.offsets[pair + 1])
-        return [
-            Splice(begin, begin + int(self.stop[k] - self.start[k]), goal[begin : int(self.new_stop[k])])
-            for k in edits
-            for begin in [int(self.new_start[k])]
-        ]
+EditOps = Callable[[str, str], list[tuple[str, int, int]]]
+FORCED = 64  # texts up to this length are looked at for scripts that are forced
 
 
 class Metric(Protocol):
@@ -64,8 +33,12 @@ class Metric(Protocol):
     @property
     def backend(self) -> dict[str, str]: ...
 
-    def scripts(self, states: Sequence[str], goals: Sequence[str], alphabet: Sequence[str]) -> Scripts:
-        """The scripts of many pairs; character i stands for the token ``alphabet[i]``."""
+    def splices(self, state: Tokens, goal: Tokens) -> list[Splice]:
+        """The script of one pair: splices that are applied one after the other."""
+        ...
+
+    def scripts(self, states: Ragged, goals: Ragged, alphabet: Sequence[str]) -> Scripts:
+        """The scripts of many pairs, row by row; ids stand for the tokens of ``alphabet``."""
         ...
 
 
@@ -78,33 +51,11 @@ def character(index: int) -> str:
     return chr(index if index < 0xD800 else index + 0x800)
 
 
-def to_strings(values: npt.NDArray[np.int32], offsets: Offsets) -> list[str]:
+def to_strings(column: Ragged) -> list[str]:
     """Rows of token numbers as strings, one character a token."""
-    points = np.where(values < 0xD800, values, values + 0x800).astype("<u4")
-    text = points.tobytes().decode("utf-32-le")
-    return [text[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
-
-
-def interned(pairs: Iterable[tuple[Tokens, Tokens]]) -> tuple[list[str], list[str], list[str]]:
-    """Token pairs as strings (states, goals) and their alphabet: the form that metrics take."""
-    numbers: dict[str, int] = {}
-    columns: tuple[list[str], list[str]] = ([], [])
-    for pair in pairs:
-        for column, tokens in zip(columns, pair, strict=True):
-            column.append("".join(character(numbers.setdefault(token, len(numbers))) for token in tokens))
-    return *columns, list(numbers)
-
-
-def splices(metric: Metric, state: Tokens, goal: Tokens) -> list[Splice]:
-    """The script of one pair.
-
-    >>> splices(load_metric("levenshtein"), ("1", "1", "2"), ("1", "+", "1", "=", "2"))
-    [Splice(start=1, stop=1, new=('+',)), Splice(start=3, stop=3, new=('=',))]
-    """
-    return metric.scripts(*interned([(state, goal)])).splices(0, goal)
-
-
-EditOps = Callable[[str, str], list[tuple[str, int, int]]]
+    points = np.where(column.values < 0xD800, column.values, column.values + 0x800).astype("<u4")
+    text, offsets = points.tobytes().decode("utf-32-le"), column.offsets.tolist()
+    return [text[a:b] for a, b in pairwise(offsets)]
 
 
 @dataclass(frozen=True)
@@ -115,27 +66,50 @@ class EditOperations:
     backend: dict[str, str]
     operations: EditOps
 
-    def scripts(self, states: Sequence[str], goals: Sequence[str], alphabet: Sequence[str]) -> Scripts:
-        """Executed from left to right, an edit lies at its goal index."""
+    def splices(self, state: Tokens, goal: Tokens) -> list[Splice]:
+        """Executed from left to right, an edit lies at its goal index.
+
+        >>> load_metric("levenshtein").splices(("1", "1", "2"), ("1", "+", "1", "=", "2"))
+        [Splice(start=1, stop=1, new=('+',)), Splice(start=3, stop=3, new=('=',))]
+        """
+        numbers: dict[str, int] = {}
+        texts = ["".join(character(numbers.setdefault(t, len(numbers))) for t in side) for side in (state, goal)]
+        return [
+            Splice(at, at + (tag != "insert"), () if tag == "delete" else (goal[at],))
+            for tag, _, at in self.operations(*texts)
+        ]
+
+    def scripts(self, states: Ragged, goals: Ragged, alphabet: Sequence[str]) -> Scripts:
+        """Where only one script is possible the library need not be asked."""
+        if max(states.lengths.max(initial=0), goals.lengths.max(initial=0)) > FORCED:
+            return self.ask(states, goals)
+        known, scripts = forced_scripts(states, goals)
+        (others,) = np.nonzero(np.bincount(known, minlength=len(states)) == 0)
+        asked = self.ask(states.rows(others), goals.rows(others))
+        return Scripts.merged(len(states), [(known, scripts), (others, asked)])
+
+    def ask(self, states: Ragged, goals: Ragged) -> Scripts:
+        """The library's answer for every row."""
+        left, right = to_strings(states), to_strings(goals)
         counts: list[int] = []
         start: list[int] = []
         new_start: list[int] = []
         # A few hundred at a time: the tuples are gone before the garbage collector takes an interest in them.
-        for at in range(0, len(states), 256):
-            found = list(map(self.operations, states[at : at + 256], goals[at : at + 256]))
+        for at in range(0, len(left), 256):
+            found = list(map(self.operations, left[at : at + 256], right[at : at + 256]))
             counts += map(len, found)
             if edits := list(chain.from_iterable(found)):
                 _, sources, targets = zip(*edits, strict=True)
                 start += sources
                 new_start += targets
-        offsets = np.concatenate([[0], np.cumsum(np.array(counts, dtype=np.int64))])
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.array(counts, dtype=np.int64))])
         begin, new = np.array(start, dtype=np.int64), np.array(new_start, dtype=np.int64)
-        # How much longer the goal is up to here than the source: +1 after an insertion, -1 after a deletion.
+        # How much longer the goal is than the source up to here: by one more after an insertion, by one less after a
+        # deletion.
         ahead = new - begin
         after = np.append(ahead[1:], 0)
-        ends = offsets[1:][np.diff(offsets) > 0] - 1
-        lengths = [np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)) for texts in (states, goals)]
-        after[ends] = (lengths[1] - lengths[0])[np.diff(offsets) > 0]
+        edited = np.diff(offsets) > 0
+        after[offsets[1:][edited] - 1] = (goals.lengths - states.lengths)[edited]
         grown = after[: len(ahead)] - ahead
         return Scripts(offsets, begin, begin + (grown <= 0), new, new + (grown >= 0))
 
@@ -164,34 +138,36 @@ class Custom:
     ) -> None:
         self.name, self.function, self.backend = name, function, backend
 
-    def scripts(self, states: Sequence[str], goals: Sequence[str], alphabet: Sequence[str]) -> Scripts:
-        """Call the function for each pair; an error shows the pair."""
-        tokens = {character(index): token for index, token in enumerate(alphabet)}
-        edits: list[tuple[int, int, int, int]] = []
-        offsets = [0]
-        for state, goal in zip(states, goals, strict=True):
-            edits += self._edits(tuple(map(tokens.__getitem__, state)), tuple(map(tokens.__getitem__, goal)))
-            offsets.append(len(edits))
-        columns = np.array(edits, dtype=np.int64).reshape(-1, 4).T
-        return Scripts(np.array(offsets, dtype=np.int64), *columns)
-
-    def _edits(self, state: Tokens, goal: Tokens) -> list[tuple[int, int, int, int]]:
-        edits, grown, behind, reached = [], 0, 0, state
+    def splices(self, state: Tokens, goal: Tokens) -> list[Splice]:
+        """What the function says; an error shows the pair."""
+        found, behind, reached = [], 0, state
+        pair = f"for {' '.join(state)!r} -> {' '.join(goal)!r}"
         try:
             for splice in self.function(state, goal):
                 if splice.start < behind:
                     raise InvalidEdit(f"{splice} is not to the right of the edit before it")
                 reached = splice.apply(reached)
                 behind = splice.start + len(splice.new)
-                begin = splice.start - grown
-                edits.append((begin, begin + splice.stop - splice.start, splice.start, behind))
-                grown += splice.growth
+                found.append(splice)
         except AegenError as error:
-            raise InvalidEdit(f"metric {self.name}: {error}, for {' '.join(state)!r} -> {' '.join(goal)!r}") from None
+            raise InvalidEdit(f"metric {self.name}: {error}, {pair}") from None
         if reached != goal:
-            pair = f"{' '.join(state)!r} into {' '.join(reached)!r}, not {' '.join(goal)!r}"
-            raise InvalidEdit(f"metric {self.name}: its edits turn {pair}")
-        return edits
+            raise InvalidEdit(f"metric {self.name}: its edits end at {' '.join(reached)!r}, {pair}")
+        return found
+
+    def scripts(self, states: Ragged, goals: Ragged, alphabet: Sequence[str]) -> Scripts:
+        """Call the function for each pair."""
+        edits: list[tuple[int, int, int, int]] = []
+        offsets = [0]
+        for state, goal in zip(states.tuples(alphabet), goals.tuples(alphabet), strict=True):
+            grown = 0
+            for splice in self.splices(state, goal):
+                start = splice.start - grown
+                edits.append((start, start + splice.stop - splice.start, splice.start, splice.start + len(splice.new)))
+                grown += splice.growth
+            offsets.append(len(edits))
+        columns = np.array(edits, dtype=np.int64).reshape(-1, 4).T
+        return Scripts(np.array(offsets, dtype=np.int64), *columns)
 
 
 def span(state: Tokens, goal: Tokens) -> list[Splice]:

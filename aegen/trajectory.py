@@ -18,7 +18,8 @@ from aegen.arrow import of_numbers, of_texts, to_numbers
 from aegen.columns import Ragged, intern
 from aegen.equation import Integers, Tokens
 from aegen.errors import InvalidEdit
-from aegen.metrics import Metric, Scripts, splices, to_strings
+from aegen.metrics import Metric
+from aegen.scripts import Scripts
 from aegen.shards import STEPS
 
 
@@ -34,7 +35,7 @@ def trajectory(state: Tokens, goal: Tokens, metric: Metric, design: Design) -> l
     ('1', '+', '1', '=', '2') ('DONE', 'DONE')
     """
     steps = []
-    for splice in splices(metric, state, goal):
+    for splice in metric.splices(state, goal):
         steps.append((state, design.encode(splice)))
         state = splice.apply(state)
     return [*steps, (state, design.done)]
@@ -64,12 +65,11 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Starts:
-    """States to play from, as columns: the pair (row of ``Pairs``), the origin, the tokens as ids and as a string."""
+    """States to play from, as columns: the pair (row of ``Pairs``), the origin, the tokens as ids."""
 
     pair: npt.NDArray[np.int64]
     origin: npt.NDArray[np.int32]
     states: Ragged
-    texts: list[str]
 
 
 @dataclass
@@ -86,14 +86,12 @@ class Summary:
 def expert_starts(pairs: Pairs) -> Starts:
     """Each pair's own source."""
     count = len(pairs.ids)
-    texts = to_strings(pairs.sources.values, pairs.sources.offsets)
-    return Starts(np.arange(count), np.zeros(count, dtype=np.int32), pairs.sources, texts)
+    return Starts(np.arange(count), np.zeros(count, dtype=np.int32), pairs.sources)
 
 
 def step_batch(pairs: Pairs, starts: Starts, metric: Metric, design: Design, summary: Summary) -> pa.RecordBatch:
     """All steps of the trajectories from ``starts`` to the goals of their pairs, in order."""
-    goal_texts = to_strings(pairs.goals.values, pairs.goals.offsets)
-    scripts = metric.scripts(starts.texts, [goal_texts[pair] for pair in starts.pair.tolist()], pairs.alphabet)
+    scripts = metric.scripts(starts.states, pairs.goals.rows(starts.pair), pairs.alphabet)
     steps = _Steps.of(pairs, starts, scripts)
     states = steps.states(pairs, starts)
     codes, tokens = steps.actions(pairs, scripts, design)

@@ -59,7 +59,7 @@ def test_pipes_get_no_bars_and_no_colours(run):
         (("build", *AOR, "--design", "nothing"), "design=nothing"),
         (("build", *AOR, "--algorithm", "nothing"), "algorithm=nothing"),
         (("build", *AOR, "--metric", "levenshtein", "--design", "span"), "design span cannot express"),
-        (("build", *AOR, "--metric", "mine:lost"), "metric mine:lost: its edits turn"),
+        (("build", *AOR, "--metric", "mine:lost"), "metric mine:lost: its edits end at"),
     ],
 )
 def test_bad_input(run, tmp_path, arguments, message):

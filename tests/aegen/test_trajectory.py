@@ -11,10 +11,12 @@ from aegen.actions import DESIGNS, DONE
 from aegen.augment import Augmentation, augmented_starts, shifted_states
 from aegen.demonstrations import TASK_DEFAULTS
 from aegen.edits import Splice, replay
+from aegen.environment import Environment
 from aegen.errors import InvalidEdit, InvalidSpec
 from aegen.escape import split_state
-from aegen.metrics import load_metric, splices
+from aegen.metrics import load_metric
 from aegen.trajectory import Pairs, Summary, expert_starts, step_batch, trajectory
+from tests import plain
 from tests.aegen.strategies import LCS, LEVENSHTEIN, SPAN, pairs, sequences, short_pairs, spans
 
 EDIT = DESIGNS["edit"]
@@ -36,7 +38,7 @@ def plain_rows(many, metric, design, augment=False):
     """TG, and TA as printed, pair by pair."""
     made = []
     for number, (source, goal) in enumerate(many):
-        starts = [source, *(shifted_states(source, splices(metric, source, goal)) if augment else [])]
+        starts = [source, *(shifted_states(source, metric.splices(source, goal)) if augment else [])]
         for origin, start in enumerate(starts):
             for step, (state, action) in enumerate(trajectory(start, goal, metric, design)):
                 made.append((number, origin, step, " ".join(state), list(action)))
@@ -50,7 +52,7 @@ def test_one_plus_one():
         ("1 + 1 2", ("POS_3", "=")),
         ("1 + 1 = 2", ("DONE", "DONE")),
     ]
-    assert shifted_states(("1", "1", "2"), splices(LEVENSHTEIN, tuple("112"), tuple("1+1=2"))) == [tuple("11=2")]
+    assert shifted_states(("1", "1", "2"), LEVENSHTEIN.splices(tuple("112"), tuple("1+1=2"))) == [tuple("11=2")]
 
 
 EXAMPLES = {  # the paper's table of examples: source, target, state, action, next state, shifted state
@@ -77,7 +79,7 @@ def test_the_papers_examples(task):
     steps = trajectory(tuple(source), tuple(target), metric, design)
     assert (tuple(state), tuple(action)) in steps
     assert steps[steps.index((tuple(state), tuple(action))) + 1][0] == tuple(after)
-    assert tuple(shifted) in shifted_states(tuple(source), splices(metric, tuple(source), tuple(target)))
+    assert tuple(shifted) in shifted_states(tuple(source), metric.splices(tuple(source), tuple(target)))
 
 
 @pytest.mark.parametrize("metric", [LEVENSHTEIN, LCS], ids=["levenshtein", "lcs"])
@@ -114,7 +116,7 @@ def subsets(state, edits):
 @given(short_pairs)
 def test_algorithm_2_by_brute_force(pair):
     source, goal = pair
-    edits = splices(LEVENSHTEIN, source, goal)
+    edits = LEVENSHTEIN.splices(source, goal)
     path = [replay(source, edits[:k]) for k in range(len(edits) + 1)]
     found = shifted_states(source, edits)
     assert len(set(found)) == len(found)
@@ -122,11 +124,28 @@ def test_algorithm_2_by_brute_force(pair):
     assert all(trajectory(state, goal, LEVENSHTEIN, EDIT)[-1][0] == goal for state in found)
 
 
+@given(short_pairs)
+def test_the_plain_algorithms_find_as_many_steps(pair):
+    """Another tie-break, the same lengths: and where only insertions are needed in one way, the same trajectories."""
+    game = Environment(EDIT, frozenset((*pair[0], *pair[1])), 99)
+    ours, theirs = trajectory(*pair, LEVENSHTEIN, EDIT), plain.generate(*pair, game)
+    assert len(ours) == len(theirs) and theirs[-1] == ours[-1]
+
+
+@given(st.lists(st.sampled_from("12345678"), unique=True, min_size=1, max_size=5))
+def test_the_plain_algorithms_agree_where_nothing_can_tie(numbers):
+    goal = tuple(token for number in numbers for token in (number, f"o{number}"))
+    game = Environment(DESIGNS["insert"], frozenset(goal), 99)
+    source = tuple(numbers)
+    assert plain.generate(source, goal, game) == trajectory(source, goal, LEVENSHTEIN, DESIGNS["insert"])
+    assert plain.augment(source, goal, game) == shifted_states(source, LEVENSHTEIN.splices(source, goal))
+
+
 @given(pairs)
 def test_released_takes_every_proper_choice(pair):
     starts = augmented_starts(columns([pair]), LEVENSHTEIN, Augmentation("released"), Summary())
-    edits = len(splices(LEVENSHTEIN, *pair))
-    assert len(starts.texts) == 1 + max(2**edits - 2, 0)
+    edits = len(LEVENSHTEIN.splices(*pair))
+    assert len(starts.pair) == 1 + max(2**edits - 2, 0)
 
 
 @settings(max_examples=30)
@@ -137,19 +156,18 @@ def test_beyond_max_edits_a_sample_is_taken(source, max_edits, max_states):
     options = Augmentation(max_edits=max_edits, max_states=max_states, seed=3)
     starts = augmented_starts(columns([(source, goal)]), LEVENSHTEIN, options, summary)
     again = augmented_starts(columns([(source, goal)]), LEVENSHTEIN, options, Summary())
-    everything = set(shifted_states(source, splices(LEVENSHTEIN, source, goal)))
-    alphabet = columns([(source, goal)]).alphabet
-    found = {tuple(alphabet[ord(c)] for c in text) for text in starts.texts[1:]}
+    everything = set(shifted_states(source, LEVENSHTEIN.splices(source, goal)))
+    found = set(list(starts.states.tuples(columns([(source, goal)]).alphabet))[1:])
     assert summary.capped_pairs == 1
     assert found <= everything and len(found) <= max_states
-    assert starts.texts == again.texts
+    assert starts.states.values.tolist() == again.states.values.tolist()
 
 
 def test_forty_edits_are_no_problem():
     source, goal = ("a",) * 40, ("b",) * 40
     summary = Summary()
     starts = augmented_starts(columns([(source, goal)]), LEVENSHTEIN, Augmentation(max_states=100), summary)
-    assert 90 < len(starts.texts) <= 101 and summary.capped_pairs == 1
+    assert 90 < len(starts.pair) <= 101 and summary.capped_pairs == 1
 
 
 @pytest.mark.parametrize(
@@ -199,7 +217,7 @@ def test_the_released_data(task, released):
     summary = Summary()
     expert = step_batch(fast, expert_starts(fast), metric, design, summary)
     paper = augmented_starts(fast, metric, Augmentation("paper"), Summary())
-    counts = len(augmented_starts(fast, metric, Augmentation("released"), Summary()).texts), len(paper.texts)
+    counts = len(augmented_starts(fast, metric, Augmentation("released"), Summary()).pair), len(paper.pair)
     augmented = step_batch(fast, paper, metric, design, Summary())
     assert (*counts, summary.max_steps, summary.max_state, unique(expert), unique(augmented)) == RELEASED[task]
 

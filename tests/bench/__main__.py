@@ -1,0 +1,17 @@
+"""``python -m tests.bench [part ...] [--long]``."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.bench import generation, startup, trajectories
+
+PARTS = {"startup": startup.run, "generation": generation.run, "trajectories": trajectories.run}
+
+if __name__ == "__main__":
+    asked = [word for word in sys.argv[1:] if word != "--long"]
+    for name in asked or PARTS:
+        PARTS[name]()
+    if "--long" in sys.argv:
+        generation.run_long()
+        trajectories.run_long()

@@ -1,0 +1,93 @@
+"""TG and TA, against the plain implementation, bare editops, and merely writing the rows."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from Levenshtein import editops
+
+from aegen.actions import DESIGNS
+from aegen.augment import Augmentation
+from aegen.demonstrations import Expert, write_demonstrations_shard
+from aegen.engine import Local
+from aegen.environment import Environment
+from aegen.escape import split_state
+from aegen.folder import Folder
+from aegen.metrics import load_metric, to_strings
+from aegen.pipeline import generate
+from aegen.spec import Spec
+from aegen.trajectory import Pairs, Summary, expert_starts, step_batch
+from tests import plain
+from tests.bench.measure import best, command, side_by_side
+
+
+def run() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        _augmentation(Path(folder))
+        _expert(Path(folder))
+
+
+def _augmentation(folder: Path) -> None:
+    """7,000 AOR pairs: TG + TA + writing."""
+    spec = Spec("aor", 10, 5, 10_000)
+    generate(spec, Folder(folder / "aor"), Local())
+    pairs = folder / "aor" / "pairs" / "train-00000-of-00001.parquet"
+    out, expert = folder / "augmented.parquet", Expert.of("aor")
+
+    def ours() -> None:
+        write_demonstrations_shard(pairs, out, {}, expert, Augmentation())
+
+    ours()
+    table = pq.read_table(out)
+    few = [
+        (split_state(row["source"]), split_state(row["target"]))
+        for row in pq.read_table(pairs).slice(0, 250).to_pylist()
+    ]
+    fast, bare = side_by_side(ours, lambda: pq.write_table(table, folder / "bare.parquet", compression="zstd"))
+    slow = best(lambda: _plain(few, folder / "plain.parquet"), 2) * 7000 / len(few)
+    print(f"TG + TA + writing, 7,000 AOR pairs, {len(table):,} steps: {fast:.2f} s")
+    print(f"  {slow / fast:6.1f} x faster than the plain implementation ({slow:.1f} s)")
+    print(f"  {fast / bare:6.2f} x the time of writing the same rows from memory ({bare:.3f} s)")
+
+
+def _plain(pairs: list[tuple[tuple[str, ...], tuple[str, ...]]], path: Path) -> None:
+    """Algorithms 1 and 2 as printed (tests/plain.py), rows as Python objects."""
+    game = Environment(DESIGNS["insert"], frozenset("+-*/="), 10)
+    rows = []
+    for number, (source, goal) in enumerate(pairs):
+        for origin, start in enumerate([source, *plain.augment(source, goal, game)]):
+            for step, (state, action) in enumerate(plain.generate(start, goal, game)):
+                rows.append(
+                    {"pair": number, "origin": origin, "step": step, "state": " ".join(state), "action": action}
+                )
+    pq.write_table(pa.Table.from_pylist(rows), path, compression="zstd")
+
+
+def _expert(folder: Path) -> None:
+    """10,000 AEC pairs: TG in memory against bare editops on strings that are interned already."""
+    generate(Spec("aec", 10, 5, 10_000), Folder(folder / "aec"), Local())
+    table = pa.concat_tables(pq.read_table(path) for path in sorted((folder / "aec" / "pairs").glob("*.parquet")))
+    batch = table.combine_chunks().to_batches()[0]
+    pairs = Pairs.of(batch)
+    texts = to_strings(pairs.sources), to_strings(pairs.goals)
+    metric, design = load_metric("levenshtein"), DESIGNS["edit"]
+
+    def ours() -> None:
+        fresh = Pairs.of(batch)
+        step_batch(fresh, expert_starts(fresh), metric, design, Summary())
+
+    fast, bare = side_by_side(ours, lambda: [editops(a, b) for a, b in zip(*texts, strict=True)], 9)
+    print(f"TG of {len(batch):,} AEC pairs: {fast:.3f} s, {fast / bare:.2f} x bare editops ({bare:.4f} s)")
+
+
+def run_long() -> None:
+    print("TG of AEC, one worker: peak memory against the number of pairs")
+    with tempfile.TemporaryDirectory() as folder:
+        for d in (100_000, 1_000_000):
+            out = Path(folder) / str(d)
+            command(*f"generate aec --n 100 --l 5 --d {d} --out".split(), out)
+            took, memory = command("trajectories", out, "--workers", 1)
+            print(f"  {d:>9,} pairs   {took:6.1f} s   {memory:5.0f} MB")
