@@ -51,7 +51,7 @@ class Expert:
 
 def write_demonstrations_shard(
     pairs: Path, path: Path, spec: SpecTree, expert: Expert, augmentation: Augmentation | None
-) -> FileInfo:
+) -> list[FileInfo]:
     """One shard of ``expert`` or, with an augmentation, of ``augmented``."""
     config = "augmented" if augmentation else "expert"
     _, about = open_shard(pairs, "pairs")
@@ -85,36 +85,25 @@ def write_demonstrations_shard(
             **({"capped_pairs": summary.capped_pairs} if augmentation else {}),
         }
 
-    return write_shard(path, config, batches(), describe)
+    return [write_shard(path, config, batches(), describe)]
 
 
-def write_expert(
-    folder: Folder, spec: SpecTree, names: list[str], expert: Expert, engine: Local, progress: Progress = silent
-) -> dict[str, FileInfo]:
-    """The config ``expert`` for these shards of pairs."""
-    calls = {
-        _renamed(name, "expert"): (folder / name, folder / _renamed(name, "expert"), spec, expert, None)
-        for name in names
-    }
-    return write_missing(folder, spec, engine, progress, "expert", write_demonstrations_shard, calls)
-
-
-def write_augmented(
+def write_demonstrations(
     folder: Folder,
     spec: SpecTree,
     names: list[str],
     expert: Expert,
-    augmentation: Augmentation,
+    augmentation: Augmentation | None,
     engine: Local,
     progress: Progress = silent,
 ) -> dict[str, FileInfo]:
-    """The config ``augmented`` for the training shards among these."""
-    calls = {
-        _renamed(name, "augmented"): (folder / name, folder / _renamed(name, "augmented"), spec, expert, augmentation)
-        for name in names
-        if name.startswith("pairs/train-")
-    }
-    return write_missing(folder, spec, engine, progress, "augmented", write_demonstrations_shard, calls)
+    """Demonstrations for these shards of pairs: ``expert`` or, with an augmentation, ``augmented``."""
+    config = "augmented" if augmentation else "expert"
+    calls: dict[tuple[str, ...], tuple[Any, ...]] = {}
+    for name in names:
+        made = _renamed(name, config)
+        calls[(made,)] = (folder / name, folder / made, spec, expert, augmentation)
+    return write_missing(folder, spec, engine, progress, config, write_demonstrations_shard, calls)
 
 
 def _renamed(name: str, config: str) -> str:

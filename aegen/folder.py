@@ -17,13 +17,13 @@ from aegen.shards import (
     FORMAT,
     PART,
     SCHEMAS,
+    Aside,
     FileInfo,
     check_format,
     file_info,
     open_shard,
     parse_json,
     shard_parts,
-    write_atomic,
 )
 
 MANIFEST = "manifest.json"
@@ -171,12 +171,9 @@ class Folder:
     def finish(self, spec: SpecTree, files: Mapping[str, FileInfo]) -> Manifest:
         """Write the manifest, which makes the dataset complete."""
         manifest = Manifest(dict(spec), dict(files))
-        write_atomic(self.path / MANIFEST, lambda aside: _write_text(aside, manifest.to_json()))
+        with Aside(self.path / MANIFEST) as aside:
+            aside.write_text(manifest.to_json(), encoding="utf-8")
         return manifest
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def write_missing(
@@ -185,14 +182,23 @@ def write_missing(
     engine: Local,
     progress: Progress,
     title: str,
-    function: Callable[..., FileInfo],
-    calls: Mapping[str, tuple[Any, ...]],
+    function: Callable[..., list[FileInfo]],
+    calls: Mapping[tuple[str, ...], tuple[Any, ...]],
 ) -> dict[str, FileInfo]:
-    """Run the calls whose shard is not there yet; all shards with their hashes."""
-    files = {name: info for name in calls if (info := folder.done(name, spec))}
-    missing = [name for name in calls if name not in files]
+    """Run the calls whose shards are not all there yet; every shard with its hash.
+
+    The names of a call are the shards that it makes, in the order in which it returns what became of them.
+    """
+    files: dict[str, FileInfo] = {}
+    missing = []
+    for names in calls:
+        there = {name: info for name in names if (info := folder.done(name, spec))}
+        if len(there) == len(names):
+            files |= there
+        else:
+            missing.append(names)
     with progress(title, len(missing)) as advance:
-        for name, info in zip(missing, engine.map(function, (calls[name] for name in missing)), strict=True):
-            files[name] = info
+        for names, made in zip(missing, engine.map(function, (calls[names] for names in missing)), strict=True):
+            files |= zip(names, made, strict=True)
             advance(1)
     return files

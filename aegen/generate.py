@@ -9,10 +9,10 @@ so that then every shard can be made alone, by anybody, in any order.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from aegen.errors import InvalidSpec
 from aegen.folder import Folder, SpecTree, write_missing
 from aegen.progress import Progress, silent
 from aegen.sampling import Draws, Order, derive_key, keyed_hash, order
-from aegen.shards import FORMAT, PAIRS, Description, FileInfo, shard_name, write_shard
+from aegen.shards import FORMAT, PAIRS, Description, FileInfo, ShardWriter, shard_name, shard_parts
 from aegen.spec import SPLITS, Spec
 from aegen.tasks import task_of
 
@@ -116,39 +116,54 @@ def plan(spec: Spec, engine: Local, progress: Progress = silent) -> Layout:
     return Layout(dict(zip(SPLITS, sizes.tolist(), strict=True)), np.stack(totals))
 
 
-def pair_batches(spec: Spec, layout: Layout, split: str, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-    """Rows start … stop-1 of a split."""
-    for first, rows, mine in _rows(spec, layout, split, start, stop):
-        ids = np.arange(first, first + len(mine)) + layout.first_id(split)
-        yield _batch(spec, ids, rows.sources[mine], rows.targets[mine])
+def stripes(spec: Spec, layout: Layout) -> int:
+    """How many shards each split has: as many as the training rows need."""
+    return max(1, -(-layout.quotas["train"] // spec.rows_per_shard))
 
 
-def variant_batches(spec: Spec, layout: Layout, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-    """``spec.variants`` more sources for each training target start … stop-1, with the ids of their pairs.
+def stripe(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str, int, Block, Integers]]:
+    """The rows of shard ``index`` of all splits, scanned once: (split, number of the first row, block, rows in it).
+
+    Shards are cut where a training shard is full; the other splits have there what comes between the cuts.
+    """
+    train = layout.before[:, 0]
+    cuts = [index * spec.rows_per_shard, (index + 1) * spec.rows_per_shard]
+    first, last = (int(np.searchsorted(train, cut, side="right")) - 1 for cut in cuts)
+    if index + 1 == stripes(spec, layout):
+        last = len(train) - 1
+    for block in range(first if index else 0, min(last + 1, len(train) - 1)):
+        rows = scan(spec, block)
+        (mine,) = np.nonzero(rows.splits == 0)
+        begin = int(mine[cuts[0] - train[block]]) if index and block == first else 0
+        end = int(mine[cuts[1] - train[block]]) if block == last else len(rows.splits)
+        for code, split in enumerate(SPLITS):
+            before = int(layout.before[block, code] + (rows.splits[:begin] == code).sum())
+            found = begin + np.flatnonzero(rows.splits[begin:end] == code)
+            yield split, before, rows, found[: max(layout.quotas[split] - before, 0)]
+
+
+def pair_batches(spec: Spec, layout: Layout, split: str, index: int | None = None) -> Iterator[pa.RecordBatch]:
+    """The pairs of one split, or of one of its shards."""
+    for number in range(stripes(spec, layout)) if index is None else [index]:
+        for name, first, rows, mine in stripe(spec, layout, number):
+            if name == split:
+                yield _pairs(spec, layout, split, first, rows, mine)
+
+
+def _pairs(spec: Spec, layout: Layout, split: str, first: int, rows: Block, mine: Integers) -> pa.RecordBatch:
+    ids = np.arange(first, first + len(mine)) + layout.first_id(split)
+    return _batch(spec, ids, rows.sources[mine], rows.targets[mine])
+
+
+def variants(spec: Spec, first: int, rows: Block, mine: Integers) -> pa.RecordBatch:
+    """``spec.variants`` more sources for each of these training targets, with the ids of their pairs.
 
     A variant whose source belongs to another split is drawn again.
     """
-    for first, rows, mine in _rows(spec, layout, "train", start, stop):
-        targets = rows.targets[mine].repeat(spec.variants, axis=0)
-        positions, ids = (
-            column.repeat(spec.variants) for column in (rows.positions[mine], first + np.arange(len(mine)))
-        )
-        sources = _draw_variants(spec, targets, positions, np.tile(np.arange(spec.variants), len(mine)))
-        yield _batch(spec, ids, sources, targets)
-
-
-def _rows(spec: Spec, layout: Layout, split: str, start: int, stop: int) -> Iterator[tuple[int, Block, Integers]]:
-    """The blocks that hold rows start … stop-1 of a split: (number of the first row, block, indices in the block)."""
-    code = SPLITS.index(split)
-    before = layout.before[:, code]
-    block = int(np.searchsorted(before, start, side="right")) - 1
-    while start < stop:
-        rows = scan(spec, block)
-        (mine,) = np.nonzero(rows.splits == code)
-        mine = mine[start - before[block] : stop - before[block]]
-        yield start, rows, mine
-        start += len(mine)
-        block += 1
+    targets = rows.targets[mine].repeat(spec.variants, axis=0)
+    positions, ids = (column.repeat(spec.variants) for column in (rows.positions[mine], first + np.arange(len(mine))))
+    sources = _draw_variants(spec, targets, positions, np.tile(np.arange(spec.variants), len(mine)))
+    return _batch(spec, ids, sources, targets)
 
 
 def _batch(spec: Spec, ids: Integers, sources: Cells, targets: Cells) -> pa.RecordBatch:
@@ -190,30 +205,28 @@ def spec_tree(spec: Spec) -> SpecTree:
     return {"pairs": {"made": "generated", **spec.as_dict()}}
 
 
-def write_pairs_shard(
-    path: Path, spec: Spec, layout: Layout, config: str, split: str, start: int, stop: int
-) -> FileInfo:
-    """One shard: a pure function of its arguments."""
-    if config == "variants":
-        batches = variant_batches(spec, layout, start, stop)
-    else:
-        batches = pair_batches(spec, layout, split, start, stop)
-    return write_shard(path, config, batches, lambda: describe(spec, config, split))
+def write_stripe(folder: Path, names: tuple[str, ...], spec: Spec, layout: Layout, index: int) -> list[FileInfo]:
+    """Shard ``index`` of every split: a pure function of spec and index, given the layout that follows from the spec."""
+    with ExitStack() as stack:
+        shards = {
+            shard_parts(name): stack.enter_context(ShardWriter(folder / name, shard_parts(name)[0])) for name in names
+        }
+        for split, first, rows, mine in stripe(spec, layout, index):
+            shards["pairs", split].write(_pairs(spec, layout, split, first, rows, mine))
+            if spec.variants and split == "train":
+                shards["variants", split].write(variants(spec, first, rows, mine))
+        for (config, split), shard in shards.items():
+            shard.finish(describe(spec, config, split))
+    return [shard.info for shard in shards.values()]
 
 
 def write_pairs(
     spec: Spec, layout: Layout, folder: Folder, engine: Local, progress: Progress = silent
 ) -> dict[str, FileInfo]:
     """Write all pairs of a spec that are not there yet; the caller holds the folder and finishes it."""
-    names: dict[str, tuple[Any, ...]] = {}
-    configs = [("pairs", split) for split in SPLITS] + ([("variants", "train")] if spec.variants else [])
-    for config, split in configs:
-        rows = layout.quotas[split]
-        shards = max(1, -(-rows // spec.rows_per_shard))
-        for index in range(shards):
-            span = (index * spec.rows_per_shard, min(rows, (index + 1) * spec.rows_per_shard))
-            names[shard_name(config, split, index, shards)] = (config, split, *span)
-    return write_missing(
-        folder, spec_tree(spec), engine, progress, "pairs", write_pairs_shard,
-        {name: (folder / name, spec, layout, *call) for name, call in names.items()},
-    )  # fmt: skip
+    parts = [("pairs", split) for split in SPLITS] + ([("variants", "train")] if spec.variants else [])
+    total, calls = stripes(spec, layout), {}
+    for index in range(total):
+        names = tuple(shard_name(config, split, index, total) for config, split in parts)
+        calls[names] = (folder.path, names, spec, layout, index)
+    return write_missing(folder, spec_tree(spec), engine, progress, "pairs", write_stripe, calls)

@@ -122,7 +122,7 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
 
 def _generated(spec: Spec, split: str) -> Iterator[tuple[Tokens, Tokens]]:
     layout = plan(spec, Local())
-    for batch in pair_batches(spec, layout, split, 0, layout.quotas[split]):
+    for batch in pair_batches(spec, layout, split):
         for source, target in zip(*(batch.column(side).to_pylist() for side in ("source", "target")), strict=True):
             yield split_state(source), split_state(target)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from aegen.augment import Augmentation
-from aegen.demonstrations import Expert, read_expert, write_augmented, write_expert
+from aegen.demonstrations import Expert, read_expert, write_demonstrations
 from aegen.engine import Local
 from aegen.folder import Folder, Manifest, SpecTree
 from aegen.generate import plan, spec_tree, write_pairs
@@ -95,8 +95,9 @@ def _demonstrate(
     names = [name for name in files if name.startswith("pairs/")]
     if "expert" in tree:
         base = {key: tree[key] for key in ("pairs", "expert")}
-        made |= write_expert(folder, base, names, read_expert(tree), engine, progress)
+        made |= write_demonstrations(folder, base, names, read_expert(tree), None, engine, progress)
     if "augmented" in tree:
+        train = [name for name in names if name.startswith("pairs/train-")]
         augmentation = Augmentation(**tree["augmented"])
-        made |= write_augmented(folder, tree, names, read_expert(tree), augmentation, engine, progress)
+        made |= write_demonstrations(folder, tree, train, read_expert(tree), augmentation, engine, progress)
     return made

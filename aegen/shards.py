@@ -79,19 +79,26 @@ def fsync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def write_atomic(path: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` fill a file aside, then put it under its name in one step; on any error nothing is left."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}{PART}")
-    try:
-        write(aside)
-        with aside.open("rb+") as file:
-            os.fsync(file.fileno())
-        aside.replace(path)
-        fsync_folder(path.parent)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
+class Aside:
+    """A file that is filled aside and appears under its name in one step; on any error nothing is left of it."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self.aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}{PART}")
+
+    def __enter__(self) -> Path:
+        return self.aside
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                with self.aside.open("rb+") as file:
+                    os.fsync(file.fileno())
+                self.aside.replace(self.path)
+                fsync_folder(self.path.parent)
+        finally:
+            self.aside.unlink(missing_ok=True)
 
 
 def file_info(path: Path, rows: int) -> FileInfo:
@@ -101,48 +108,79 @@ def file_info(path: Path, rows: int) -> FileInfo:
     return FileInfo(rows, path.stat().st_size, digest)
 
 
-def row_groups(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Cut a stream of batches into tables of ROW_GROUP rows, so that the bytes do not depend on the batches."""
-    waiting: list[pa.RecordBatch] = []
-    count = 0
-    for batch in batches:
-        waiting.append(batch)
-        count += len(batch)
-        if count >= ROW_GROUP:
-            table = pa.Table.from_batches(waiting, schema)
-            whole = count - count % ROW_GROUP
+class ShardWriter:
+    """One shard, batch by batch: ``with ShardWriter(path, config) as shard: shard.write(batch); shard.finish(about)``.
+
+    Row groups have ROW_GROUP rows whatever the batches, so the bytes depend on the rows alone.
+    """
+
+    def __init__(self, path: Path, config: str) -> None:
+        self.path, self.schema, self.rows = path, SCHEMAS[config], 0
+        self._file = Aside(path)
+        self._waiting: list[pa.RecordBatch] = []
+        self._held = 0
+        # Arrow writes without Python's lock: one group goes to disk while the next one is made.
+        self._disk = ThreadPoolExecutor(1)
+        self._writing: Future[None] | None = None
+
+    def __enter__(self) -> ShardWriter:
+        # States and texts rarely repeat within a page, actions always do.
+        dictionary = ["action.list.element", "origin"]
+        self._writer = pq.ParquetWriter(
+            self._file.__enter__(), self.schema, compression="zstd", use_dictionary=dictionary
+        )
+        return self
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows."""
+        self._waiting.append(batch)
+        self._held += len(batch)
+        self.rows += len(batch)
+        if self._held >= ROW_GROUP:
+            table = pa.Table.from_batches(self._waiting, self.schema)
+            whole = self._held - self._held % ROW_GROUP
             for start in range(0, whole, ROW_GROUP):
-                yield table.slice(start, ROW_GROUP)
-            waiting, count = table.slice(whole).to_batches(), count - whole
-    if count:
-        yield pa.Table.from_batches(waiting, schema)
+                self._flush(table.slice(start, ROW_GROUP))
+            self._waiting, self._held = table.slice(whole).to_batches(), self._held - whole
+
+    def _flush(self, table: pa.Table) -> None:
+        if self._writing:
+            self._writing.result()
+        self._writing = self._disk.submit(self._writer.write_table, table, row_group_size=ROW_GROUP)
+
+    def finish(self, about: Description) -> None:
+        """All rows are there: say what the shard is."""
+        if self._held:
+            self._flush(pa.Table.from_batches(self._waiting, self.schema))
+        if self._writing:
+            self._writing.result()
+        self._writer.add_key_value_metadata({DESCRIPTION_KEY: json.dumps(about, sort_keys=True, ensure_ascii=False)})
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self._disk.shutdown(wait=True)
+        try:
+            self._writer.close()
+        except BaseException as error:
+            kind = type(error)
+            raise
+        finally:
+            self._file.__exit__(kind, *rest)
+
+    @property
+    def info(self) -> FileInfo:
+        """Of the finished file."""
+        return file_info(self.path, self.rows)
 
 
 def write_shard(
     path: Path, config: str, batches: Iterable[pa.RecordBatch], describe: Callable[[], Description]
 ) -> FileInfo:
     """Write one shard; ``describe`` is asked when all rows have been seen."""
-    schema, rows = SCHEMAS[config], 0
-
-    def write(aside: Path) -> None:
-        nonlocal rows
-        # States and texts rarely repeat within a page, actions always do.
-        writer = pq.ParquetWriter(aside, schema, compression="zstd", use_dictionary=["action.list.element", "origin"])
-        # Arrow writes without Python's lock: one group goes to disk while the next one is made.
-        with writer, ThreadPoolExecutor(1) as disk:
-            writing: Future[None] | None = None
-            for table in row_groups(schema, batches):
-                rows += len(table)
-                if writing:
-                    writing.result()
-                writing = disk.submit(writer.write_table, table, row_group_size=ROW_GROUP)
-            if writing:
-                writing.result()
-            text = json.dumps(describe(), sort_keys=True, ensure_ascii=False)
-            writer.add_key_value_metadata({DESCRIPTION_KEY: text})
-
-    write_atomic(path, write)
-    return file_info(path, rows)
+    with ShardWriter(path, config) as shard:
+        for batch in batches:
+            shard.write(batch)
+        shard.finish(describe())
+    return shard.info
 
 
 def open_shard(path: Path, config: str | None = None) -> tuple[pq.ParquetFile, Description]:

@@ -13,7 +13,7 @@ from Levenshtein import editops
 from aegen.columns import Ragged, arithmetic_vocabulary
 from aegen.engine import Local
 from aegen.equation import holds, value
-from aegen.generate import pair_batches, plan, variant_batches
+from aegen.generate import pair_batches, plan, stripe, variants
 from aegen.sampling import Draws
 from aegen.spec import SPLITS, Spec
 from aegen.tasks import Aec, Aes, Aor, task_of
@@ -25,7 +25,7 @@ D = 12_000
 
 def made(spec: Spec) -> list[tuple[list[str], list[str]]]:
     layout = plan(spec, Local())
-    batches = [batch for split in SPLITS for batch in pair_batches(spec, layout, split, 0, layout.quotas[split])]
+    batches = [batch for split in SPLITS for batch in pair_batches(spec, layout, split)]
     table = pa.Table.from_batches(batches)
     return [(s.split(), t.split()) for s, t in zip(*(table[c].to_pylist() for c in ("source", "target")), strict=True)]
 
@@ -144,14 +144,15 @@ def test_number_of_errors_is_an_option(errors):
 def test_variants_are_more_sources_of_training_targets(task):
     spec = Spec(task, 10, 5, 2000, variants=3)
     layout = plan(spec, Local())
-    table = pa.Table.from_batches(variant_batches(spec, layout, 0, layout.quotas["train"]))
-    pairs = pa.Table.from_batches(pair_batches(spec, layout, "train", 0, layout.quotas["train"]))
+    found = [variants(spec, *rest) for split, *rest in stripe(spec, layout, 0) if split == "train"]
+    table = pa.Table.from_batches(found)
+    pairs = pa.Table.from_batches(pair_batches(spec, layout, "train"))
     assert table["id"].to_pylist() == [i for i in pairs["id"].to_pylist() for _ in range(3)]
     assert table["target"].to_pylist() == [t for t in pairs["target"].to_pylist() for _ in range(3)]
     others = {
         source
         for split in ("validation", "test")
-        for batch in pair_batches(spec, layout, split, 0, layout.quotas[split])
+        for batch in pair_batches(spec, layout, split)
         for source in batch.column("source").to_pylist()
     }
     assert others.isdisjoint(table["source"].to_pylist())
