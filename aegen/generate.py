@@ -206,7 +206,7 @@ def spec_tree(spec: Spec) -> SpecTree:
 
 
 def write_stripe(folder: Path, names: tuple[str, ...], spec: Spec, layout: Layout, index: int) -> list[FileInfo]:
-    """Shard ``index`` of every split: a pure function of spec and index, given the layout that follows from the spec."""
+    """Shard ``index`` of every split: a pure function of spec and index (the layout follows from the spec)."""
     with ExitStack() as stack:
         shards = {
             shard_parts(name): stack.enter_context(ShardWriter(folder / name, shard_parts(name)[0])) for name in names
