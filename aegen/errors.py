@@ -1,5 +1,7 @@
 """The few exceptions a user can meet; only ``cli.py`` turns them into exit codes."""
 
+from __future__ import annotations
+
 
 class AegenError(Exception):
     """Base of all errors that are explained to the user in one line."""
@@ -26,8 +28,10 @@ class FolderConflict(AegenError):
 class MissingExtra(AegenError):
     """A command needs a package of an optional extra."""
 
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f'this needs the package {package}: pip install "aegen[{extra}]"')
+    @classmethod
+    def of(cls, package: str, extra: str) -> MissingExtra:
+        """The error that names the extra."""
+        return cls(f'this needs the package {package}: pip install "aegen[{extra}]"')
 
 
 class Failed(AegenError):

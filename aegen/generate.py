@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegen.arrow import of_numbers
-from aegen.columns import Ragged, arithmetic_vocabulary, equation_cells
+from aegen.columns import Ragged, arithmetic_vocabulary, equation_cells, equation_texts
 from aegen.engine import Local
 from aegen.equation import Integers
 from aegen.errors import InvalidSpec
@@ -142,33 +142,37 @@ def stripe(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str, int, B
             yield split, before, rows, found[: max(layout.quotas[split] - before, 0)]
 
 
-def pair_batches(spec: Spec, layout: Layout, split: str, index: int | None = None) -> Iterator[pa.RecordBatch]:
-    """The pairs of one split, or of one of its shards."""
-    for number in range(stripes(spec, layout)) if index is None else [index]:
-        for name, first, rows, mine in stripe(spec, layout, number):
-            if name == split:
-                yield _pairs(spec, layout, split, first, rows, mine)
+def stripe_batches(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str, str, pa.RecordBatch]]:
+    """The same rows as batches: (config, split, batch)."""
+    for split, first, rows, mine in stripe(spec, layout, index):
+        ids = np.arange(first, first + len(mine)) + layout.first_id(split)
+        yield "pairs", split, _batch(spec, ids, rows.sources[mine], rows.targets[mine])
+        if spec.variants and split == "train":
+            yield "variants", split, variants(spec, ids, rows, mine)
 
 
-def _pairs(spec: Spec, layout: Layout, split: str, first: int, rows: Block, mine: Integers) -> pa.RecordBatch:
-    ids = np.arange(first, first + len(mine)) + layout.first_id(split)
-    return _batch(spec, ids, rows.sources[mine], rows.targets[mine])
+def batches(spec: Spec, layout: Layout, config: str, split: str) -> Iterator[pa.RecordBatch]:
+    """All rows of one config and split, in order."""
+    for index in range(stripes(spec, layout)):
+        for *key, batch in stripe_batches(spec, layout, index):
+            if key == [config, split]:
+                yield batch
 
 
-def variants(spec: Spec, first: int, rows: Block, mine: Integers) -> pa.RecordBatch:
+def variants(spec: Spec, ids: Integers, rows: Block, mine: Integers) -> pa.RecordBatch:
     """``spec.variants`` more sources for each of these training targets, with the ids of their pairs.
 
     A variant whose source belongs to another split is drawn again.
     """
     targets = rows.targets[mine].repeat(spec.variants, axis=0)
-    positions, ids = (column.repeat(spec.variants) for column in (rows.positions[mine], first + np.arange(len(mine))))
+    positions = rows.positions[mine].repeat(spec.variants)
     sources = _draw_variants(spec, targets, positions, np.tile(np.arange(spec.variants), len(mine)))
-    return _batch(spec, ids, sources, targets)
+    return _batch(spec, ids.repeat(spec.variants), sources, targets)
 
 
 def _batch(spec: Spec, ids: Integers, sources: Cells, targets: Cells) -> pa.RecordBatch:
-    texts = [Ragged.of_cells(cells).texts(arithmetic_vocabulary(spec.n)) for cells in (sources, targets)]
-    return pa.record_batch([of_numbers(ids), *texts], schema=PAIRS)
+    source_texts = Ragged.of_cells(sources).texts(arithmetic_vocabulary(spec.n))
+    return pa.record_batch([of_numbers(ids), source_texts, equation_texts(targets, spec.n)], schema=PAIRS)
 
 
 def _draw_variants(spec: Spec, targets: Cells, positions: Integers, numbers: Integers) -> Cells:
@@ -211,10 +215,8 @@ def write_stripe(folder: Path, names: tuple[str, ...], spec: Spec, layout: Layou
         shards = {
             shard_parts(name): stack.enter_context(ShardWriter(folder / name, shard_parts(name)[0])) for name in names
         }
-        for split, first, rows, mine in stripe(spec, layout, index):
-            shards["pairs", split].write(_pairs(spec, layout, split, first, rows, mine))
-            if spec.variants and split == "train":
-                shards["variants", split].write(variants(spec, first, rows, mine))
+        for config, split, batch in stripe_batches(spec, layout, index):
+            shards[config, split].write(batch)
         for (config, split), shard in shards.items():
             shard.finish(describe(spec, config, split))
     return [shard.info for shard in shards.values()]

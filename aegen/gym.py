@@ -22,7 +22,7 @@ from aegen.equation import OPERATORS, Tokens
 from aegen.errors import MissingExtra
 from aegen.escape import split_state
 from aegen.folder import Folder
-from aegen.generate import pair_batches, plan
+from aegen.generate import batches, plan
 from aegen.shards import read_batches
 from aegen.spec import Spec
 
@@ -30,7 +30,7 @@ try:
     import gymnasium
     from gymnasium import spaces
 except ImportError:
-    raise MissingExtra("gymnasium", "gym") from None
+    raise MissingExtra.of("gymnasium", "gym") from None
 
 Observation = npt.NDArray[np.int64]
 
@@ -63,7 +63,7 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
             self.pairs = list(_generated(spec, split))
             design, known, longest = _rules(spec)
             self.game = Environment(design, writable_tokens(task, known), longest)
-            self.max_steps = max_steps or 2 * spec.l + 2
+            self.max_steps = max_steps or (spec.errors if task == "aec" else spec.l) + 1
         else:
             self.pairs, contract = _loaded(Folder(folder), split)
             self.game, known = contract.environment, contract.state_tokens
@@ -122,7 +122,7 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
 
 def _generated(spec: Spec, split: str) -> Iterator[tuple[Tokens, Tokens]]:
     layout = plan(spec, Local())
-    for batch in pair_batches(spec, layout, split):
+    for batch in batches(spec, layout, "pairs", split):
         for source, target in zip(*(batch.column(side).to_pylist() for side in ("source", "target")), strict=True):
             yield split_state(source), split_state(target)
 

@@ -282,7 +282,7 @@ class HubDataset:
         try:
             import datasets
         except ImportError:
-            raise MissingExtra("datasets", "hub") from None
+            raise MissingExtra.of("datasets", "hub") from None
         name, _, config = self.name.partition(":")
         try:
             if (Path(name) / "dataset_dict.json").exists() or (Path(name) / "state.json").exists():

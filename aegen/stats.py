@@ -67,7 +67,7 @@ def _trajectories(folder: Folder, config: str, split: str) -> int:
 
 
 def _unique_steps(folder: Folder, config: str, split: str) -> int:
-    """Distinct (state, action) rows of the split; hashes stand for them, so memory is 8 bytes a step."""
+    """Distinct (state, action) rows of the split; hashes stand for them."""
     seen: set[int] = set()
     for name in folder.manifest().shards(config, split):
         for batch in read_batches(folder / name, config, ["state", "action"]):

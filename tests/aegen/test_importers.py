@@ -16,6 +16,7 @@ from aegen.escape import detokenize, split_state
 from aegen.folder import Folder
 from aegen.importers import Import
 from aegen.show import draw_pairs, draw_trajectories
+from aegen.stats import stats
 from aegen.verify import verify
 
 PAIRS = [(f"the cat {i} sit", f"the cat {i} sits down") for i in range(40)] + [("POS_3 DONE", "\\s a\tb")]
@@ -221,3 +222,24 @@ def test_a_corpus_that_nobody_here_wrote(metric, tmp_path):
     pipeline.add_augmented(folder, Augmentation(max_edits=6, max_states=64), Local())
     findings = verify(folder, Local())
     assert findings["rows"] > 3 * len(pairs)
+
+
+RELEASED = {  # rows of the paper's data table: trajectories with TA, T_max, m, n
+    "aor": (145_176, 6, 10, 2),
+    "aes": (65_948, 6, 35, 3),
+    "aec": (19_764, 4, 13, 3),
+}
+
+
+@pytest.mark.released
+@pytest.mark.parametrize("task", RELEASED)
+def test_the_papers_data_table_from_the_released_files(task, released, tmp_path):
+    folder, manifest, _ = bring(tmp_path, released / task, task=task)
+    assert [manifest.rows("pairs", split) for split in ("train", "validation", "test")] == [7000, 1500, 1500]
+    pipeline.add_expert(folder, Expert.of(task), Local())
+    pipeline.add_augmented(folder, Augmentation("released"), Local())
+    figures = stats(folder)
+    augmented = figures["augmented"]
+    assert (augmented["trajectories"]["train"], *(augmented[key] for key in ("T_max", "m", "n"))) == RELEASED[task]
+    assert figures["shared sources"]["train/test"] == {"aor": 163}.get(task, figures["shared sources"]["train/test"])
+    verify(folder, Local())

@@ -13,7 +13,7 @@ from Levenshtein import editops
 from aegen.columns import Ragged, arithmetic_vocabulary
 from aegen.engine import Local
 from aegen.equation import holds, value
-from aegen.generate import pair_batches, plan, stripe, variants
+from aegen.generate import batches, plan
 from aegen.sampling import Draws
 from aegen.spec import SPLITS, Spec
 from aegen.tasks import Aec, Aes, Aor, task_of
@@ -25,8 +25,7 @@ D = 12_000
 
 def made(spec: Spec) -> list[tuple[list[str], list[str]]]:
     layout = plan(spec, Local())
-    batches = [batch for split in SPLITS for batch in pair_batches(spec, layout, split)]
-    table = pa.Table.from_batches(batches)
+    table = pa.Table.from_batches([batch for split in SPLITS for batch in batches(spec, layout, "pairs", split)])
     return [(s.split(), t.split()) for s, t in zip(*(table[c].to_pylist() for c in ("source", "target")), strict=True)]
 
 
@@ -144,15 +143,14 @@ def test_number_of_errors_is_an_option(errors):
 def test_variants_are_more_sources_of_training_targets(task):
     spec = Spec(task, 10, 5, 2000, variants=3)
     layout = plan(spec, Local())
-    found = [variants(spec, *rest) for split, *rest in stripe(spec, layout, 0) if split == "train"]
-    table = pa.Table.from_batches(found)
-    pairs = pa.Table.from_batches(pair_batches(spec, layout, "train"))
+    table = pa.Table.from_batches(batches(spec, layout, "variants", "train"))
+    pairs = pa.Table.from_batches(batches(spec, layout, "pairs", "train"))
     assert table["id"].to_pylist() == [i for i in pairs["id"].to_pylist() for _ in range(3)]
     assert table["target"].to_pylist() == [t for t in pairs["target"].to_pylist() for _ in range(3)]
     others = {
         source
         for split in ("validation", "test")
-        for batch in pair_batches(spec, layout, split)
+        for batch in batches(spec, layout, "pairs", split)
         for source in batch.column("source").to_pylist()
     }
     assert others.isdisjoint(table["source"].to_pylist())

@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 from aegen.engine import Local
-from aegen.generate import pair_batches, plan, scan
-from aegen.spec import SPLITS, Spec
+from aegen.generate import plan, scan, stripe_batches, stripes
+from aegen.spec import Spec
 from tests import oracle
 from tests.bench.measure import command, side_by_side
 
@@ -19,7 +19,8 @@ def everything(spec: Spec) -> int:
     """All rows of a spec, as Arrow tables in memory."""
     scan.cache_clear()
     layout = plan(spec, Local())
-    return sum(len(batch) for split in SPLITS for batch in pair_batches(spec, layout, split))
+    rows = (batch for index in range(stripes(spec, layout)) for *_, batch in stripe_batches(spec, layout, index))
+    return sum(map(len, rows))
 
 
 def run() -> None:
