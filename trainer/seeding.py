@@ -1,4 +1,4 @@
-"""Randomness by position: every choice is derived from (seed, what it is for), never from a running generator.
+"""Randomness by position: every choice derives from (seed, what it is for), never from a running generator.
 
 So a run can go on from any batch without the state of a generator, and two neighbouring seeds share nothing.
 """

@@ -71,7 +71,8 @@ class Steps:
         first, last = self.starts[trajectories], self.starts[trajectories + 1]
         counts = last - first
         offsets = torch.repeat_interleave(first - (counts.cumsum(0) - counts), counts)
-        return torch.unique(self.taken[offsets + torch.arange(len(offsets))])
+        unique: Tensor = torch.unique(self.taken[offsets + torch.arange(len(offsets))])
+        return unique
 
 
 def encode_texts(texts: pa.Array, contract: Contract) -> tuple[Array, Array, Array]:
@@ -191,7 +192,7 @@ def load_pairs(dataset: Dataset, split: Split, contract: Contract) -> Pairs:
             found, needed = footer.description.get(name), getattr(contract, name)
             if found != needed:
                 where = f"{dataset.where}/{footer.shard.name}"
-                raise BadData(f"{where}: field {name!r} is {str(found)[:60]!r}, the steps have {needed!r}")
+                raise BadData(f"{where}: field {name!r} is {str(found)[:60]!r}, the agent plays {needed!r}")
         tables.append(dataset.read(footer.shard, PAIR_COLUMNS))
     table = pa.concat_tables(tables)
     if any(table[name].null_count for name in PAIR_COLUMNS):
