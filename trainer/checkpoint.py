@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from trainer.contract import parse_object
+from trainer.data import one_line
 from trainer.errors import BadData, Failed
 
 STATE = "trainer"
@@ -56,13 +57,15 @@ def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[st
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What :func:`save_checkpoint` wrote."""
     try:
-        with safe_open(path, framework="pt") as file:
-            state = parse_object((file.metadata() or {}).get(STATE, "{}"), str(path))
-            return {name: file.get_tensor(name) for name in file.keys()}, state  # noqa: SIM118 - not a dict
+        content = path.read_bytes()  # not mapped: a file that changes meanwhile must not crash the process
+        tensors = load(content)
     except FileNotFoundError as error:
         raise BadData(f"{path}: missing") from error
-    except (SafetensorError, OSError, ValueError) as error:
-        raise BadData(f"{path}: not a checkpoint: {str(error)[:200]}") from error
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise BadData(f"{path}: not a checkpoint: {one_line(error)}") from error
+    size = int.from_bytes(content[:8], "little")
+    header = parse_object(content[8 : 8 + size], str(path)).get("__metadata__", {})
+    return tensors, parse_object(header.get(STATE, "{}"), str(path))
 
 
 def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

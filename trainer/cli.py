@@ -208,7 +208,7 @@ def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
     from trainer.agent import Agent
 
     agent = Agent.from_pretrained(run, device)
-    lines = list(texts) or [line.rstrip("\r\n") for line in click.get_text_stream("stdin")]
+    lines = [*texts] or [line.rstrip("\r\n") for line in sys.stdin]
     for game in agent.play(lines):
         if as_json:
             moves = [vars(move) for move in game.moves]

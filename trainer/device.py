@@ -27,6 +27,11 @@ def find_device(name: str, local_rank: int = 0) -> torch.device:
     return torch.device("cuda", local_rank) if available and name != "cpu" else torch.device("cpu")
 
 
+def recurrent_precision(device: torch.device) -> AbstractContextManager[Any]:
+    """Where an LSTM runs: many CPUs have no bf16 kernel for it, so there it stays in fp32."""
+    return torch.autocast(device.type, enabled=False) if device.type == "cpu" else nullcontext()
+
+
 @dataclass(frozen=True)
 class Runtime:
     """Where a run computes, and its part among the ranks."""

@@ -137,7 +137,7 @@ class Loop:
         self.on_epoch: Callable[[dict[str, Any]], None] = lambda record: None
 
     def train(self, interrupt: Interrupt) -> Position:
-        """Train until the epochs, the updates or the patience end."""
+        """Train until the epochs, the updates or the patience end, or nothing is left to gain."""
         self.since = time.monotonic() - self.position.seconds
         trained = self.runtime.parallel(self.model, unused=not self.model.uses_final_state)
         while not self.position.finished:
@@ -252,6 +252,8 @@ class Loop:
             return "updates"
         if at.epoch >= config.epochs:
             return "epochs"
+        if config.select == "accuracy" and at.best == 1:
+            return "perfection"  # no later checkpoint could be better
         return "patience" if at.epoch - 1 - at.best_epoch >= config.patience else ""
 
     def _stop(self) -> None:

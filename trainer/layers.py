@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from trainer.device import recurrent_precision
+
 Hidden = tuple[Tensor, Tensor]
 
 
@@ -33,9 +35,9 @@ class Encoder(nn.Module):
 
     def forward(self, states: Tensor, lengths: Tensor) -> tuple[Tensor, Hidden]:
         embedded = self.dropout(self.embed(states))  # (b, m, d)
-        memory, (h, c) = self._run(
-            embedded, lengths.clamp(min=1)
-        )  # an empty state is read as one padding token
+        with recurrent_precision(states.device):
+            # An empty state is read as one padding token.
+            memory, (h, c) = self._run(embedded, lengths.clamp(min=1))
         rows = states.shape[0]
         h, c = (part.transpose(0, 1).reshape(rows, -1) for part in (h, c))  # (b, layers * d)
         return self.dropout(memory), (self.hidden(h), self.cell(c))

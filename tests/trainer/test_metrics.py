@@ -84,14 +84,14 @@ def test_token_accuracy_is_a_share_and_full_only_for_the_target_or_its_extension
 
 def test_a_longer_prediction_is_not_the_sequence():
     scores = Scores()
-    scores.add("2 + 3 = 5 5".split(), "2 + 3 = 5".split())
+    scores.add(["2", "+", "3", "=", "5", "5"], ["2", "+", "3", "=", "5"])
     assert scores.to_json()["sequence_accuracy"] == 0 and scores.to_json()["token_accuracy"] == 100
 
 
 def test_scores_average_over_pairs():
     scores = Scores()
     for predicted in ("2 + 3 = 5", "2 * 3 = 5", "2 + 3", "- 2 + 7 = 5"):
-        scores.add(predicted.split(), "2 + 3 = 5".split())
+        scores.add(predicted.split(), ["2", "+", "3", "=", "5"])
     result = scores.to_json()
     assert result["sequence_accuracy"] == 25 and result["equation_accuracy"] == 25
     assert result["token_accuracy"] == pytest.approx(100 * (1 + 0.8 + 0.6 + 0.0) / 4)
