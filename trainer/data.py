@@ -165,7 +165,7 @@ class Dataset:
                     raise BadData(
                         f"{where}: a row group of {group.total_byte_size:,} bytes, at most {MAX_RAW:,}"
                     )
-            text = (schema.metadata or {}).get(KEY)
+            text = (metadata.metadata or {}).get(KEY)
             if text is None:
                 raise BadData(f"{where}: no description under the key 'aegen' of its metadata")
             return Footer(shard, parse_object(text, where), tuple(group.num_rows for group in groups))

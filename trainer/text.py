@@ -2,9 +2,9 @@ r"""Tokens and text: the escapes that let any text travel as tokens joined by si
 
 A token of a shard never is empty, never holds white space or control characters, and never looks like
 one of the game's own words unless it is one. Text becomes such tokens by a bijection: ``\s`` is a space,
-``\t`` a tab, ``\n`` a line feed, ``\\`` a backslash, ``\e`` the empty token, ``\uXXXX`` any other
-character that a token may not hold, and a leading backslash marks a word that would look like a special
-token (``\DONE``, ``\POS_3``).
+``\t`` a tab, ``\n`` a line feed, ``\r`` a carriage return, ``\\`` a backslash, ``\e`` the empty token,
+``\uXXXX`` any other character that does not print, and a leading backslash marks a word that would look like
+a special token (``\DONE``, ``\POS_3``).
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ INSERT, DELETE, REPLACE = OPERATIONS = ("INSERT", "DELETE", "REPLACE")
 POSITION = re.compile(r"POS_(0|[1-9][0-9]*)", re.ASCII)
 
 EMPTY = r"\e"
-_SHORT = {" ": r"\s", "\t": r"\t", "\n": r"\n", "\\": "\\\\"}
-_LONG = {short: plain for plain, short in _SHORT.items()}
-_ESCAPE = re.compile(r"\\(?:[stn\\]|u[0-9a-f]{4})")
+_RESERVED = re.compile(r"POS_\d+|DONE|INSERT|DELETE|REPLACE|BOS|PAD")
+_LETTERS = {" ": "s", "\t": "t", "\n": "n", "\r": "r", "\\": "\\"}
+_PLAIN = {letter: character for character, letter in _LETTERS.items()}
+_ESCAPE = re.compile(r"\\(u[0-9a-f]{4}|.)", re.DOTALL)
 
 
 def is_special(token: str) -> bool:
@@ -41,22 +42,18 @@ def escape(piece: str) -> str:
     """
     if not piece:
         return EMPTY
-    if is_special(piece):
+    if _RESERVED.fullmatch(piece):
         return "\\" + piece
-    return "".join(_escaped(character) for character in piece)
+    return "".join(map(_escaped, piece))
 
 
 def _escaped(character: str) -> str:
-    if character in _SHORT:
-        return _SHORT[character]
-    if character.isspace() or not character.isprintable():
-        code = ord(character)
-        if code < 0x10000:
-            return f"\\u{code:04x}"
-        # Beyond the basic plane: the UTF-16 surrogate pair, as in JSON.
-        code -= 0x10000
-        return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
-    return character
+    if character in _LETTERS:
+        return "\\" + _LETTERS[character]
+    # Beyond the first plane nothing separates lines or words, so four digits are enough.
+    if character.isprintable() or ord(character) > 0xFFFF:
+        return character
+    return f"\\u{ord(character):04x}"
 
 
 def unescape(token: str) -> str:
@@ -67,12 +64,12 @@ def unescape(token: str) -> str:
     """
     if token == EMPTY:
         return ""
-    if token.startswith("\\") and is_special(token[1:]):
-        return token[1:]
-    text = _ESCAPE.sub(lambda match: _LONG.get(match[0]) or chr(int(match[0][2:], 16)), token)
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    return _ESCAPE.sub(_meant, token)
+
+
+def _meant(match: re.Match[str]) -> str:
+    name = match[1]
+    return chr(int(name[1:], 16)) if len(name) > 1 else _PLAIN.get(name, name)
 
 
 def split(text: str, tokens: str) -> tuple[str, ...]:
