@@ -89,9 +89,7 @@ class Agent:
         lengths = torch.tensor([len(state) for state in states])
         ids = torch.zeros(len(states), contract.max_state, dtype=torch.long)
         for row, state in enumerate(states):
-            ids[row, : len(state)] = torch.tensor(
-                [contract.state_ids[token] for token in state], dtype=torch.long
-            )
+            ids[row, : len(state)] = torch.tensor([contract.state_ids[token] for token in state], dtype=torch.long)
         moves: list[list[Move]] = [[] for _ in states]
 
         def watch(moment: Moment) -> None:
@@ -143,9 +141,7 @@ class Agent:
         separator = " " if self.contract.tokens == "words" else ""
         return separator.join(piece for piece in (before, f"[{new}]", rest) if piece)
 
-    def evaluate(
-        self, data: str | Path | None = None, split: Split = "test", limit: int = 0
-    ) -> dict[str, Any]:
+    def evaluate(self, data: str | Path | None = None, split: Split = "test", limit: int = 0) -> dict[str, Any]:
         """Play the pairs of a split: the accuracies, how games ended, and games per second."""
         where = data or self.description.data.get("where")
         if not isinstance(where, str | Path):
@@ -181,9 +177,7 @@ def find_folder(where: str) -> Path:
     name, _, revision = hub_id.partition("@")
     try:
         return Path(
-            snapshot_download(
-                name, revision=revision or None, allow_patterns=["config.json", "model.safetensors"]
-            )
+            snapshot_download(name, revision=revision or None, allow_patterns=["config.json", "model.safetensors"])
         )
     except (HfHubHTTPError, OSError, ValueError) as error:
         raise BadData(f"{where}: neither a run folder nor a model on the hub: {one_line(error)}") from error

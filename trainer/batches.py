@@ -99,9 +99,7 @@ class Stream:
     ) -> None:
         self.dataset, self.footers, self.contract = dataset, footers, contract
         self.config, self.runtime = config, runtime
-        self.groups = [
-            (file, group) for file, footer in enumerate(footers) for group in range(len(footer.groups))
-        ]
+        self.groups = [(file, group) for file, footer in enumerate(footers) for group in range(len(footer.groups))]
         if len(self.groups) < runtime.world:
             found = f"{dataset.where} has {len(self.groups)}"
             raise InvalidConfig(f"streaming to {runtime.world} ranks needs as many row groups, {found}")
@@ -110,9 +108,7 @@ class Stream:
 
     def windows(self, epoch: int) -> list[list[tuple[int, int]]]:
         """The row groups of an epoch, in windows of about ``stream_rows`` for each rank."""
-        order = torch.randperm(
-            len(self.groups), generator=generator(self.config.seed, "groups", epoch)
-        ).tolist()
+        order = torch.randperm(len(self.groups), generator=generator(self.config.seed, "groups", epoch)).tolist()
         windows: list[list[tuple[int, int]]] = [[]]
         rows, limit = 0, self.config.stream_rows * self.runtime.world
         for number in order:

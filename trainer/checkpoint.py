@@ -80,9 +80,7 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -
         found = tuple(tensors[name].shape) if name in tensors else "nothing"
         needed = tuple(own[name].shape) if name in own else "nothing"
         if found != needed:
-            raise BadData(
-                f"{where}: {name[:60]} is {found}, the config needs {needed}: of another model or dataset"
-            )
+            raise BadData(f"{where}: {name[:60]} is {found}, the config needs {needed}: of another model or dataset")
     model.load_state_dict(dict(tensors))
 
 
@@ -95,9 +93,7 @@ def optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tenso
     }
 
 
-def load_optimizer(
-    model: nn.Module, optimizer: Optimizer, tensors: Mapping[str, Tensor], where: Path
-) -> None:
+def load_optimizer(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str, Tensor], where: Path) -> None:
     """The inverse of :func:`optimizer_tensors`."""
     parameters = dict(model.named_parameters())
     for full, tensor in tensors.items():

@@ -93,12 +93,8 @@ def default_preset() -> str:
 
 @main.command()
 @click.argument("data")
-@click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder of the run."
-)
-@click.option(
-    "--preset", "preset_name", type=click.Choice([*PRESETS]), help="By default what suits the machine."
-)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder of the run.")
+@click.option("--preset", "preset_name", type=click.Choice([*PRESETS]), help="By default what suits the machine.")
 @click.option("--resume", is_flag=True, help="Go on with the run in the folder, if there is one.")
 @click.option("--compile", "compiled", is_flag=True, help="Compile the model.")
 @click.option(
@@ -148,9 +144,7 @@ def fit(
 @main.command()
 @click.argument("run")
 @click.option("--data", help="Dataset to play; by default the one of the run.")
-@click.option(
-    "--split", type=click.Choice(["train", "validation", "test"]), default="test", show_default=True
-)
+@click.option("--split", type=click.Choice(["train", "validation", "test"]), default="test", show_default=True)
 @click.option("--limit", type=click.IntRange(1), default=None, help="Only the first pairs.")
 @device_option
 @threads_option
@@ -188,9 +182,7 @@ def evaluate(
     click.echo(f"ended by DONE      {result['done']:>10,}   {result['limit']:,} by the limit of steps")
     click.echo(f"refused            {result['refused']:>10,}   {refused}".rstrip())
     if result["unreadable"]:
-        click.echo(
-            f"unreadable         {result['unreadable']:>10,}   left as they are: unknown tokens or too long"
-        )
+        click.echo(f"unreadable         {result['unreadable']:>10,}   left as they are: unknown tokens or too long")
     click.echo(f"games per second   {result['pairs_per_second']:>10,.0f}")
 
 
@@ -228,9 +220,7 @@ def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
 @main.command()
 @click.option("--data", help="Dataset to count the parameters for.")
 @click.option("--preset", "preset_name", type=click.Choice([*PRESETS]), default="paper", show_default=True)
-@click.option(
-    "--train-on", type=click.Choice(["augmented", "expert"]), default=None, help="Shards to count for."
-)
+@click.option("--train-on", type=click.Choice(["augmented", "expert"]), default=None, help="Shards to count for.")
 @json_option
 def models(data: str | None, preset_name: str, train_on: str | None, as_json: bool) -> None:
     """List the zoo, and with DATA the parameters of each model.

@@ -14,9 +14,7 @@ from typing import Any
 from trainer.errors import InvalidConfig
 
 
-def option(
-    default: Any, text: str, choices: tuple[str, ...] = (), least: float = 0, most: float = math.inf
-) -> Any:
+def option(default: Any, text: str, choices: tuple[str, ...] = (), least: float = 0, most: float = math.inf) -> Any:
     """A field with its help text and limits."""
     return field(default=default, metadata={"help": text, "choices": choices, "least": least, "most": most})
 
@@ -31,13 +29,9 @@ class Config:
     dropout: float = option(0.5, "Dropout after each layer.", most=0.95)
     init: str = option("scaled", "First weights: scaled by width, or as released.", ("scaled", "released"))
     teacher_forcing: float = option(0.5, "Rate of gold tokens that a decoder reads in training.", most=1)
-    teacher_draw: str = option(
-        "row", "Teacher forcing is drawn for each row or for a batch.", ("row", "batch")
-    )
+    teacher_draw: str = option("row", "Teacher forcing is drawn for each row or for a batch.", ("row", "batch"))
     train_on: str = option("augmented", "Demonstrations to learn from.", ("augmented", "expert"))
-    epoch: str = option(
-        "steps", "One epoch passes over all unique steps, or over trajectories.", ("steps", "pairs")
-    )
+    epoch: str = option("steps", "One epoch passes over all unique steps, or over trajectories.", ("steps", "pairs"))
     epochs: int = option(4096, "Epochs at most.", least=1, most=1 << 20)
     updates: int = option(0, "Updates at most; 0 is no limit.", most=1 << 40)
     batch: int = option(256, "Steps of one update.", least=1, most=1 << 20)
@@ -55,9 +49,7 @@ class Config:
     validate_every: int = option(1, "Epochs between two validations.", least=1, most=1 << 20)
     precision: str = option("fp32", "Arithmetic of the forward pass.", ("fp32", "bf16"))
     stream: bool = option(False, "Read row groups as they are needed instead of all at once.")
-    stream_rows: int = option(
-        500_000, "Rows that a streaming reader shuffles together.", least=1, most=1 << 28
-    )
+    stream_rows: int = option(500_000, "Rows that a streaming reader shuffles together.", least=1, most=1 << 28)
     seed: int = option(0, "All random choices derive from it.", most=(1 << 63) - 1)
 
     def __post_init__(self) -> None:
@@ -72,9 +64,7 @@ class Config:
                     f"{one.name}: one of {', '.join(rules['choices'])} is needed, found {str(value)[:60]!r}"
                 )
             if isinstance(value, int | float) and not rules["least"] <= value <= rules["most"]:
-                raise InvalidConfig(
-                    f"{one.name}: from {rules['least']} to {rules['most']} is allowed, found {value}"
-                )
+                raise InvalidConfig(f"{one.name}: from {rules['least']} to {rules['most']} is allowed, found {value}")
         if not self.restart and not self.updates:
             raise InvalidConfig("restart: one cycle over all updates (0) needs a number of updates")
         if self.width % 2:

@@ -128,14 +128,8 @@ class Contract:
         read = Fields(values, where)
         check_format(values, where)
         slots = values.get("slots")
-        if (
-            not isinstance(slots, list)
-            or not all(isinstance(slot, str) for slot in slots)
-            or tuple(slots) not in SLOTS
-        ):
-            raise read.wrong(
-                "slots", '["position", "token"], with "operation" before them, or left, right and token'
-            )
+        if not isinstance(slots, list) or not all(isinstance(slot, str) for slot in slots) or tuple(slots) not in SLOTS:
+            raise read.wrong("slots", '["position", "token"], with "operation" before them, or left, right and token')
         contract = cls(
             task=read.text("task"),
             tokens=read.choice("tokens", ("words", "chars")),
@@ -160,9 +154,7 @@ class Contract:
         for token in self.action_tokens:
             position = POSITION.fullmatch(token)
             if position and int(position[1]) > self.max_state:
-                raise BadData(
-                    f"{where}: action token {token} lies beyond the longest state ({self.max_state} tokens)"
-                )
+                raise BadData(f"{where}: action token {token} lies beyond the longest state ({self.max_state} tokens)")
             if not is_special(token) and (token not in known or token not in writable):
                 missing = "state_tokens" if token not in known else "writable"
                 raise BadData(f"{where}: action token {token!r} is not in {missing}")
@@ -208,9 +200,7 @@ def check_format(values: Mapping[str, Any], where: str) -> None:
     """Refuse another version of the format, and say what to do."""
     version = values.get("format")
     if version != FORMAT or isinstance(version, bool):
-        advice = (
-            "update the package" if isinstance(version, int) and version > FORMAT else "rebuild the dataset"
-        )
+        advice = "update the package" if isinstance(version, int) and version > FORMAT else "rebuild the dataset"
         raise BadData(f"{where}: format {version!r}, this version reads format {FORMAT}: {advice}")
 
 

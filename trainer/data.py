@@ -162,9 +162,7 @@ class Dataset:
             groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
             for group in groups:
                 if not 0 <= group.total_byte_size <= MAX_RAW:
-                    raise BadData(
-                        f"{where}: a row group of {group.total_byte_size:,} bytes, at most {MAX_RAW:,}"
-                    )
+                    raise BadData(f"{where}: a row group of {group.total_byte_size:,} bytes, at most {MAX_RAW:,}")
             text = (metadata.metadata or {}).get(KEY)
             if text is None:
                 raise BadData(f"{where}: no description under the key 'aegen' of its metadata")
@@ -182,8 +180,7 @@ class Dataset:
         """The merged contract of step shards."""
         where = [f"{self.where}/{footer.shard.name}" for footer in footers]
         return merge(
-            (name, Contract.parse(footer.description, name))
-            for name, footer in zip(where, footers, strict=True)
+            (name, Contract.parse(footer.description, name)) for name, footer in zip(where, footers, strict=True)
         )
 
     def read(self, shard: Shard, columns: dict[str, pa.DataType]) -> pa.Table:

@@ -124,9 +124,7 @@ class Environment:
         )
         return *self._splice(states, lengths, edits), verdicts
 
-    def _decode(
-        self, kinds: Tensor, values: Tensor, lengths: Tensor
-    ) -> tuple[Splices, Tensor, Tensor, Tensor]:
+    def _decode(self, kinds: Tensor, values: Tensor, lengths: Tensor) -> tuple[Splices, Tensor, Tensor, Tensor]:
         """The splices that actions mean; which are of a wrong kind, delete two positions, or lie outside."""
         at = self.slot("token")
         is_token, new = kinds[:, at] == Kind.TOKEN, values[:, at]

@@ -81,11 +81,7 @@ class Position:
         read = Fields(values, where)
         numbers = {name: read.number(name, 0, 1 << 50) for name in ("epoch", "window", "index", "updates")}
         best, seconds, finished = values.get("best"), values.get("seconds"), values.get("finished")
-        if (
-            not isinstance(best, float | None)
-            or not isinstance(seconds, float)
-            or not isinstance(finished, str)
-        ):
+        if not isinstance(best, float | None) or not isinstance(seconds, float) or not isinstance(finished, str):
             raise BadData(f"{where}: not the checkpoint of a run to go on with")
         return cls(
             **numbers,
@@ -197,9 +193,7 @@ class Loop:
         at, config = self.position, self.config
         rows, loss, right, *slots = self.runtime.total(self.tally).tolist()
         if not math.isfinite(loss):
-            raise Failed(
-                f"the loss is no finite number any more (epoch {at.epoch}): a lower learning rate may help"
-            )
+            raise Failed(f"the loss is no finite number any more (epoch {at.epoch}): a lower learning rate may help")
         accuracy = torch.tensor(slots) / rows
         record: dict[str, Any] = {
             "epoch": at.epoch,
@@ -233,9 +227,7 @@ class Loop:
         self.model.eval()
         with self.runtime.autocast(self.config.precision):
             summed = step_loss(self.model, self.validation.steps, self.runtime)
-            played = score(
-                self.model, self.environment, self.contract, self.validation.pairs, slice(rank, None, world)
-            )
+            played = score(self.model, self.environment, self.contract, self.validation.pairs, slice(rank, None, world))
         vector = self.runtime.total(torch.cat((summed, pack(played))).to(self.runtime.device)).cpu()
         scores = unpack(vector[3:], self.contract.arithmetic)
         loss, right, rows = vector[:3].tolist()

@@ -89,9 +89,7 @@ def play(
             live_states = live_states[:, : max(int(live_lengths.max()), 1)]
             scores = act(policy, live_states, live_lengths)
             actions = scores.argmax(-1)  # (b, n)
-            new_states, new_lengths, verdicts = environment.step(
-                live_states, live_lengths.to(device), actions
-            )
+            new_states, new_lengths, verdicts = environment.step(live_states, live_lengths.to(device), actions)
             new_lengths, verdicts = new_lengths.cpu(), verdicts.cpu()
             if watch:
                 chances = scores.softmax(-1).gather(-1, actions[..., None])[..., 0]
@@ -150,9 +148,7 @@ def score(policy: Policy, environment: Environment, contract: Contract, pairs: P
     played = play(policy, environment, pairs.states[rows], pairs.lengths[rows], max_steps=contract.max_steps)
     names = ("", *contract.state_tokens)
     results = {}
-    for row, state, length in zip(
-        rows.tolist(), played.states.tolist(), played.lengths.tolist(), strict=True
-    ):
+    for row, state, length in zip(rows.tolist(), played.states.tolist(), played.lengths.tolist(), strict=True):
         results[row] = tuple(names[token] for token in state[:length])
     for row in range(len(pairs))[part]:
         scores.add(results.get(row, pairs.sources[row]), pairs.targets[row])

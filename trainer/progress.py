@@ -50,9 +50,7 @@ class Reporter:
         left = (now - since) * (1 - done) / (done - first) if done > first else 0.0
         filled = int(WIDTH * min(done, 1))
         bar = "█" * filled + "·" * (WIDTH - filled)
-        text = (
-            f"epoch {epoch} {bar} loss {loss():.4f}  lr {rate:.1e}{self.accuracy}  at most {clock(left)} left"
-        )
+        text = f"epoch {epoch} {bar} loss {loss():.4f}  lr {rate:.1e}{self.accuracy}  at most {clock(left)} left"
         print(f"\r\x1b[K{text}", end="", file=self.stream, flush=True)
 
     def epoch(self, record: dict[str, Any]) -> None:

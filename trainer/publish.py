@@ -80,9 +80,7 @@ def upload(folder: Path, name: str, private: bool) -> str:
     try:
         api = HfApi()
         api.create_repo(name, private=private or None, exist_ok=True)
-        commit = api.upload_folder(
-            repo_id=name, folder_path=folder, commit_message="Publish the agent and its card"
-        )
+        commit = api.upload_folder(repo_id=name, folder_path=folder, commit_message="Publish the agent and its card")
         return str(commit.commit_url)
     except (HfHubHTTPError, OSError, ValueError) as error:
         raise Failed(f"hf://{name}: {one_line(error)}") from error
@@ -92,9 +90,7 @@ def card(description: Description, results: dict[str, dict[str, Any]], name: str
     """The model card: how to use it, what was measured, how it was trained."""
     config, contract = description.config, description.contract
     where = description.data.get("where")
-    dataset = (
-        where if isinstance(where, str) and HUB_ID.fullmatch(where) and not Path(where).exists() else None
-    )
+    dataset = where if isinstance(where, str) and HUB_ID.fullmatch(where) and not Path(where).exists() else None
     index = model_index(name, contract.task, results, dataset)
     header = {
         "library_name": "aegen",
@@ -160,18 +156,14 @@ The SHA-256 of every file it was trained on is in `config.json`.
     return f"---\n{front}\n---\n{body}"
 
 
-def model_index(
-    name: str, task: str, results: dict[str, dict[str, Any]], dataset: str | None
-) -> list[dict[str, Any]]:
+def model_index(name: str, task: str, results: dict[str, dict[str, Any]], dataset: str | None) -> list[dict[str, Any]]:
     """The results in the form that the hub shows."""
     listed = [
         {
             "task": {"type": "text2text-generation", "name": "Text editing"},
             "dataset": {"type": dataset or task, "name": task, "split": split},
             "metrics": [
-                {"type": key, "name": title, "value": values[key]}
-                for key, title in MEASURES.items()
-                if key in values
+                {"type": key, "name": title, "value": values[key]} for key, title in MEASURES.items() if key in values
             ],
         }
         for split, values in results.items()

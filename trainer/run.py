@@ -137,9 +137,7 @@ class Run:
             write_json(path, description.to_json())
             return False
         if not resume:
-            raise FolderConflict(
-                f"{self.path}: there is a run already; --resume goes on with it, or choose another"
-            )
+            raise FolderConflict(f"{self.path}: there is a run already; --resume goes on with it, or choose another")
         self.check(description)
         return self.last.exists()
 
@@ -151,9 +149,7 @@ class Run:
             if setting != theirs[name]:
                 raise FolderConflict(f"{self.path}: its run has {name} {theirs[name]!r}, not {setting!r}")
         if there.data.get("files") != description.data["files"] or there.contract != description.contract:
-            raise FolderConflict(
-                f"{self.path}: its run was trained on another dataset ({there.data.get('where')})"
-            )
+            raise FolderConflict(f"{self.path}: its run was trained on another dataset ({there.data.get('where')})")
 
     def keep_metrics(self, epochs: int) -> None:
         """Drop the lines of epochs that will be trained again, and half a line that a kill may have left."""

@@ -85,15 +85,13 @@ def fit(
         if runtime.main:
             run.hold()
         runtime.wait()
-        return _fit(
-            data, config, run, runtime, resume, save_every, reporter or Reporter(quiet=not runtime.main)
-        )
+        return _fit(data, config, run, runtime, resume, save_every, reporter or Reporter(quiet=not runtime.main))
     finally:
         run.release()
         runtime.stop()
 
 
-def _fit(  # noqa: PLR0917 - the parts of fit, once they are checked
+def _fit(
     data: str | Path,
     config: Config,
     run: Run,

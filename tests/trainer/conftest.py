@@ -30,15 +30,6 @@ def insert(datasets):
 
 
 @pytest.fixture
-def released():
-    """The authors' released files, where they are at hand."""
-    folder = os.environ.get("AEGEN_RELEASED")
-    if not folder:
-        pytest.skip("AEGEN_RELEASED is not set")
-    return Path(folder)
-
-
-@pytest.fixture
 def command(tmp_path):
     """Run ``python -m trainer`` for real, with the package aegen made unimportable."""
     blocked = tmp_path / "blocked" / "aegen"

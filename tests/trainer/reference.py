@@ -111,7 +111,7 @@ def shifted(design, source, target):
     return found
 
 
-def judge(slots, writable, max_state, state, action):  # noqa: PLR0911 - one return a reason
+def judge(slots, writable, max_state, state, action):
     """The environment as the contract's prose has it: (new state, verdict)."""
     part = dict(zip(slots, action, strict=True))
     place = {slot: int(token[4:]) for slot, token in part.items() if POSITION.fullmatch(token)}
@@ -194,9 +194,7 @@ def describe(config, split, rows, *, design, tokens, arithmetic, task, spec):
         "slots": SLOTS[design],
         "state_tokens": sorted(states),
         "action_tokens": sorted(actions),
-        "writable": sorted(
-            t for t in actions if not POSITION.fullmatch(t) and t not in (*OPERATIONS, "DONE")
-        ),
+        "writable": sorted(t for t in actions if not POSITION.fullmatch(t) and t not in (*OPERATIONS, "DONE")),
         "max_state": max(len(row["state"].split(" ")) for row in rows),
         "action_length": len(SLOTS[design]),
         "max_steps": 1 + max(row["step"] for row in rows),

@@ -68,9 +68,7 @@ def test_several_shards_are_one_dataset(tmp_path):
 
 def test_an_empty_state_has_no_tokens(tmp_path):
     pairs = [((), ("a",)), (("a",), ())]
-    folder = reference.write_dataset(
-        tmp_path, "edit", {"train": pairs, "validation": pairs}, arithmetic=False
-    )
+    folder = reference.write_dataset(tmp_path, "edit", {"train": pairs, "validation": pairs}, arithmetic=False)
     contract, steps = load(folder, "expert")
     assert steps.batch(steps.taken).lengths.tolist() == [0, 1, 1, 0]
     assert load_pairs(Dataset(folder), "validation", contract).sources == [(), ("a",)]

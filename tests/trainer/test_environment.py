@@ -40,17 +40,13 @@ def play(rules, rows, width):
     lengths = torch.tensor([len(state) for state, _ in rows])
     states = torch.zeros(len(rows), width, dtype=torch.long)
     for row, (state, _) in enumerate(rows):
-        states[row, : len(state)] = torch.tensor(
-            [rules.state_ids[token] for token in state], dtype=torch.long
-        )
+        states[row, : len(state)] = torch.tensor([rules.state_ids[token] for token in state], dtype=torch.long)
     actions = torch.tensor([[rules.action_ids[token] for token in action] for _, action in rows])
     states, lengths, verdicts = environment.step(states, lengths, actions)
     names = ("", *rules.state_tokens)
     for row, length in zip(states.tolist(), lengths.tolist(), strict=True):
         assert not any(row[length:])
-    found = [
-        tuple(names[i] for i in row[:n]) for row, n in zip(states.tolist(), lengths.tolist(), strict=True)
-    ]
+    found = [tuple(names[i] for i in row[:n]) for row, n in zip(states.tolist(), lengths.tolist(), strict=True)]
     return list(zip(found, [Verdict(verdict).reason for verdict in verdicts.tolist()], strict=True))
 
 

@@ -47,9 +47,7 @@ def test_any_tokens_have_a_value_or_none(tokens):
     assert result is None or isinstance(result, Fraction)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "4 / / 2", "+ 3", "( 2", "2 )", "2 3", "4 / 0", "4 / ( 2 - 2 )", "2 + - 3", "-"]
-)
+@pytest.mark.parametrize("text", ["", "4 / / 2", "+ 3", "( 2", "2 )", "2 3", "4 / 0", "4 / ( 2 - 2 )", "2 + - 3", "-"])
 def test_what_is_no_expression_has_no_value(text):
     assert value(text.split()) is None
 

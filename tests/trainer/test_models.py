@@ -36,8 +36,7 @@ def test_no_two_models_have_the_same_forward(datasets):
     contract, steps = opened(datasets["edit"])
     batch = steps.batch(torch.arange(8))
     scores = {
-        name: build(name, contract).eval()(batch.states, batch.lengths)[..., : len(contract.actions)]
-        for name in MODELS
+        name: build(name, contract).eval()(batch.states, batch.lengths)[..., : len(contract.actions)] for name in MODELS
     }
     for one, two in combinations(MODELS, 2):
         assert not torch.allclose(scores[one], scores[two]), (one, two)
@@ -88,9 +87,7 @@ def test_teacher_forcing_reads_the_gold_tokens(datasets):
             model = build(name, contract, teacher_forcing=rate, dropout=0.0)
             scores = model(batch.states, batch.lengths, batch.actions)
             assert torch.equal(scores, model(batch.states, batch.lengths, other)) is same
-        assert torch.equal(
-            model.eval()(batch.states, batch.lengths, batch.actions), model(batch.states, batch.lengths)
-        )
+        assert torch.equal(model.eval()(batch.states, batch.lengths, batch.actions), model(batch.states, batch.lengths))
 
 
 def test_the_released_initialisation_zeroes_the_attention_vector(datasets):
@@ -103,9 +100,7 @@ def test_the_released_initialisation_zeroes_the_attention_vector(datasets):
 
 @pytest.mark.released
 def test_parameters_on_the_released_data(released, tmp_path):
-    files = [
-        (released / "aor" / f"train_{side}.txt").read_text().replace("==", "=").splitlines() for side in "xy"
-    ]
+    files = [(released / "aor" / f"train_{side}.txt").read_text().replace("==", "=").splitlines() for side in "xy"]
     pairs = [(tuple(x.split()), tuple(y.split())) for x, y in zip(*files, strict=True)]
     # The longest trajectories and all tokens are in the first thousand; the rest changes no count.
     contract, _ = opened(write_dataset(tmp_path, "insert", {"train": pairs[:1000]}, task="aor"))

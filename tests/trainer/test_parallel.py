@@ -6,9 +6,11 @@ import sys
 
 import pytest
 import torch
+from click.testing import CliRunner
 
 from tests.trainer.reference import small_dataset
 from trainer.checkpoint import load_checkpoint
+from trainer.cli import main
 
 # Without dropout and with only gold tokens nothing is random but the order, which all ranks share.
 FIT = ["--preset", "cpu", "--width", 16, "--layers", 1, "--batch", 50, "--dropout", 0, "--teacher-forcing", 1]
@@ -17,10 +19,13 @@ FIT += ["--device", "cpu", "--threads", 1, "--epochs", 2, "--updates", 100_000]
 
 def torchrun(command, *arguments):
     done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "trainer",
-         *map(str, arguments)],
-        env=command.environment | {"GLOO_SOCKET_IFNAME": "lo"}, capture_output=True, text=True, timeout=170, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "trainer"]
+        + [*map(str, arguments)],
+        env=command.environment | {"GLOO_SOCKET_IFNAME": "lo"},
+        capture_output=True,
+        text=True,
+        timeout=170,
+    )
     assert done.returncode == 0, done.stderr
     return done
 
@@ -32,7 +37,8 @@ def lines(run):
 @pytest.mark.parametrize("changes", [["--model", "nar-star"], ["--model", "nar", "--epoch", "pairs"]])
 def test_two_ranks_learn_what_one_learns(command, tmp_path, changes):
     data = small_dataset(tmp_path / "data", "edit")
-    command("fit", data, *FIT, *changes, "--out", tmp_path / "one")
+    alone = CliRunner().invoke(main, [*map(str, ["fit", data, *FIT, *changes, "--out", tmp_path / "one"])])
+    assert alone.exit_code == 0, alone.output
     torchrun(command, "fit", data, *FIT, *changes, "--out", tmp_path / "two")
     one, two = lines(tmp_path / "one"), lines(tmp_path / "two")
     assert len(one) == len(two) == 2

@@ -48,9 +48,7 @@ def test_the_batched_game_is_the_plain_game(datasets, design):
             policy.flatten.project.weight *= 40
         with torch.inference_mode():
             expected = plain_loop(policy, contract, pairs.sources)
-        played = play(
-            policy, Environment(contract), pairs.states, pairs.lengths, max_steps=contract.max_steps
-        )
+        played = play(policy, Environment(contract), pairs.states, pairs.lengths, max_steps=contract.max_steps)
         found = [
             (tuple(names[token] for token in state[:length]), steps, ending(verdict))
             for state, length, steps, verdict in zip(
@@ -97,9 +95,7 @@ def test_a_perfect_agent_scores_full_and_is_never_asked_in_vain(tmp_path):
     steps = load_steps(dataset, footers, contract)
     script = Script(contract, steps)
     conflicts = len(steps) - len(script.book)
-    scores = score(
-        script, Environment(contract), contract, load_pairs(dataset, "test", contract), slice(None)
-    )
+    scores = score(script, Environment(contract), contract, load_pairs(dataset, "test", contract), slice(None))
     assert conflicts == 0 and scores.sequence == len(pairs) == scores.ended["done"] and scores.unreadable == 1
     assert scores.steps == len(steps.taken) == sum(len(lengths) for _, lengths in script.asked)
     assert all(set(lengths) == {width} for width, lengths in script.asked)  # nothing padded
