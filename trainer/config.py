@@ -88,7 +88,7 @@ class Config:
 
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"epoch": "pairs"},
-    "cpu": {"width": 64, "dropout": 0.1, "learning_rate": 4e-3, "updates": 4000, "restart": 0, "clip": 1.0},
+    "cpu": {"width": 64, "dropout": 0.1, "learning_rate": 4e-3, "updates": 2000, "restart": 0, "clip": 1.0},
 }
 
 

@@ -159,8 +159,9 @@ def pairs_of(design, count, seed=0):
             source = tuple(token for token in target if token.isdigit())
         elif design.startswith("span"):
             source = []
-            for token in target:
-                wrapped = token.isdigit() and rng.random() < 0.5
+            chosen = rng.sample(range(0, 7, 2), rng.randint(0, 2))
+            for place, token in enumerate(target):
+                wrapped = place in chosen
                 part = rng.randint(1, 9)
                 source += ["(", str(int(token) + part), "-", str(part), ")"] if wrapped else [token]
         else:
