@@ -75,7 +75,12 @@ class Runtime:
     def parallel(self, model: nn.Module, unused: bool) -> nn.Module:
         """The module to train through: the same weights, with gradients averaged over the ranks."""
         if self.compiled:
-            model.compile()
+            as_it_is: Any = torch.compiler.disable
+            for module in model.modules():
+                # Compilers cannot see into packed sequences: what holds an LSTM runs as it is.
+                if any(isinstance(child, nn.LSTM) for child in module.children()):
+                    module.forward = as_it_is(module.forward)  # type: ignore[method-assign]
+            model.compile(dynamic=True)
         if self.world == 1:
             return model
         devices = [self.device.index] if self.device.type == "cuda" else None
