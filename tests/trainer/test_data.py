@@ -1,0 +1,200 @@
+import json
+import shutil
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.trainer import reference
+from trainer.contract import MAX_TOKENS, Contract, merge, parse_object
+from trainer.data import Dataset
+from trainer.errors import BadData, TrainerError
+from trainer.steps import load_pairs, load_steps
+
+
+def load(folder, config="augmented", split="train"):
+    dataset = Dataset(folder)
+    footers = dataset.footers(config, split)
+    contract = dataset.contract(footers)
+    return contract, load_steps(dataset, footers, contract)
+
+
+def copy(folder, to):
+    return shutil.copytree(folder, to / "copy")
+
+
+def rewrite(folder, name, **changes):
+    """Replace fields of one shard's description, and keep the manifest in step."""
+    path = folder / name
+    table = reference.pq.read_table(path)
+    description = json.loads(table.schema.metadata[b"aegen"]) | changes
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"][name] = reference.write_shard(path, table.to_pylist(), table.schema, description)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+@pytest.mark.parametrize("design", reference.SLOTS)
+def test_ids_say_what_the_rows_say(datasets, design):
+    contract, steps = load(datasets[design])
+    names = ("", *contract.state_tokens)
+    rows = reference.pq.read_table(next((datasets[design] / "augmented").iterdir())).to_pylist()
+    batch = steps.batch(steps.taken)
+    assert len(rows) == len(batch.states)
+    for row, state, length, action in zip(
+        rows, batch.states.tolist(), batch.lengths.tolist(), batch.actions.tolist(), strict=True
+    ):
+        assert " ".join(names[i] for i in state[:length]) == row["state"]
+        assert [contract.actions[i] for i in action] == row["action"]
+    assert len(steps) == len({(row["state"], *row["action"]) for row in rows})
+    assert steps.trajectories == len({(row["pair"], row["origin"]) for row in rows})
+
+
+def test_pooling_gives_the_unique_steps_of_the_trajectories(insert):
+    _, steps = load(insert)
+    chosen = torch.tensor([5, 0, 9])
+    expected = {int(i) for t in chosen for i in steps.taken[steps.starts[t] : steps.starts[t + 1]]}
+    assert set(steps.pooled(chosen).tolist()) == expected
+
+
+def test_several_shards_are_one_dataset(tmp_path):
+    one = reference.small_dataset(tmp_path / "one", "edit")
+    five = reference.small_dataset(tmp_path / "five", "edit", shards=5, row_group_size=20)
+    (contract, steps), (again, others) = load(one), load(five)
+    assert contract == again
+    assert torch.equal(steps.states, others.states) and torch.equal(steps.taken, others.taken)
+
+
+def test_an_empty_state_has_no_tokens(tmp_path):
+    pairs = [((), ("a",)), (("a",), ())]
+    folder = reference.write_dataset(tmp_path, "edit", {"train": pairs, "validation": pairs}, arithmetic=False)
+    contract, steps = load(folder, "expert")
+    assert steps.batch(steps.taken).lengths.tolist() == [0, 1, 1, 0]
+    assert load_pairs(Dataset(folder), "validation", contract).sources == [(), ("a",)]
+
+
+def test_a_source_outside_the_vocabulary_is_marked(tmp_path):
+    splits = {
+        "train": [(("a",), ("b",))],
+        "validation": [(("z",), ("b",)), (("a", "a"), ("b",)), (("b",), ("b",))],
+    }
+    folder = reference.write_dataset(tmp_path, "edit", splits, arithmetic=False)
+    dataset = Dataset(folder)
+    contract = dataset.contract(dataset.footers("expert", "train"))
+    assert load_pairs(dataset, "validation", contract).playable.tolist() == [False, False, True]
+    steps = load_steps(dataset, dataset.footers("expert", "validation"), contract, strict=False)
+    assert (steps.skipped, len(steps), steps.trajectories) == (3, 1, 3)
+    with pytest.raises(BadData, match="does not fit"):
+        load_steps(dataset, dataset.footers("expert", "validation"), contract)
+
+
+def test_merging_unites_and_refuses_what_differs(insert):
+    contract, _ = load(insert)
+    more = Contract.parse(contract.to_json() | {"state_tokens": sorted([*contract.state_tokens, "x"])}, "b")
+    assert merge([("a", contract), ("b", more)]).state_tokens == more.state_tokens
+    other = Contract.parse(contract.to_json() | {"metric": "lcs"}, "c")
+    with pytest.raises(BadData, match=r"c: field 'metric' differs from a"):
+        merge([("a", contract), ("c", other)])
+
+
+def test_the_contract_survives_json(insert):
+    contract, _ = load(insert)
+    assert Contract.parse(json.loads(json.dumps(contract.to_json())), "again") == contract
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": 2}, "format 2, this version reads format 1: update"),
+        ({"format": "1"}, "rebuild"),
+        ({"max_state": 10**10}, "'max_state': a whole number"),
+        ({"max_state": True}, "'max_state'"),
+        ({"max_state": 1}, "beyond the longest state"),
+        ({"max_steps": 0}, "'max_steps'"),
+        ({"action_length": 3}, "'action_length'"),
+        ({"slots": ["token", "position"]}, "'slots'"),
+        ({"slots": [["position"], "token"]}, "'slots'"),
+        ({"tokens": "bytes"}, "'tokens': one of words, chars"),
+        ({"state_tokens": ["b", "a"]}, "sorted"),
+        ({"state_tokens": ["a b"]}, "not a token"),
+        ({"state_tokens": ["DONE"]}, "'state_tokens'|not in state_tokens"),
+        ({"state_tokens": [0] * (MAX_TOKENS + 1)}, "at most"),
+        ({"writable": []}, "not in writable"),
+        ({"arithmetic": 1}, "true or false"),
+        ({"spec": []}, "an object"),
+    ],
+)
+def test_hostile_descriptions_are_refused(insert, tmp_path, changes, message):
+    folder = rewrite(copy(insert, tmp_path), "augmented/train-00000-of-00001.parquet", **changes)
+    with pytest.raises(BadData, match=message):
+        load(folder)
+
+
+def test_rows_that_contradict_their_description_are_refused(insert, tmp_path):
+    name = "augmented/train-00000-of-00001.parquet"
+    tokens = json.loads(reference.pq.read_schema(insert / name).metadata[b"aegen"])["state_tokens"]
+    folder = rewrite(copy(insert, tmp_path), name, state_tokens=[t for t in tokens if t != "2"])
+    with pytest.raises(BadData, match="does not fit its own description"):
+        load(folder)
+
+
+def test_deep_json_is_refused():
+    with pytest.raises(BadData, match="RecursionError"):
+        parse_object(b'{"a":' * 200_000, "x")
+
+
+def test_damage_is_named(insert, tmp_path):
+    folder = copy(insert, tmp_path)
+    shard = folder / "expert/train-00000-of-00001.parquet"
+    content = shard.read_bytes()
+    shard.write_bytes(content[:-9])
+    with pytest.raises(BadData, match="bytes, the manifest says"):
+        load(folder, "expert")
+    flipped = bytearray(content)
+    flipped[40] ^= 1
+    shard.write_bytes(bytes(flipped))
+    with pytest.raises(BadData, match="altered"):
+        load(folder, "expert")
+    shard.unlink()
+    with pytest.raises(BadData, match="missing"):
+        load(folder, "expert")
+    (folder / "manifest.json").unlink()
+    with pytest.raises(BadData, match=r"no manifest\.json"):
+        Dataset(folder)
+
+
+def test_a_gap_in_the_shards_is_named(tmp_path):
+    folder = reference.small_dataset(tmp_path / "gap", "insert", shards=3)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["files"]["expert/train-00001-of-00003.parquet"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(BadData, match="shard 1 of 3 of expert/train is missing"):
+        load(folder, "expert")
+
+
+def test_names_that_leave_the_folder_are_never_read(insert, tmp_path):
+    folder = copy(insert, tmp_path)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"]["expert/../../secret/train-00000-of-00001.parquet"] = {"rows": 1}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    assert not any(".." in name for name in Dataset(folder).shards)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_mutated_files_raise_only_named_errors(insert, tmp_path_factory, data):
+    folder = copy(insert, tmp_path_factory.mktemp("fuzz"))
+    name = data.draw(st.sampled_from(["manifest.json", "augmented/train-00000-of-00001.parquet"]))
+    content = bytearray((folder / name).read_bytes())
+    for _ in range(data.draw(st.integers(1, 8))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    (folder / name).write_bytes(bytes(content))
+    manifest = json.loads((insert / "manifest.json").read_text())
+    if name != "manifest.json":  # a hostile author keeps the hash in step
+        manifest["files"][name]["sha256"] = reference.hashlib.sha256(bytes(content)).hexdigest()
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+    try:
+        load(folder)
+    except TrainerError as error:
+        assert "\n" not in str(error)

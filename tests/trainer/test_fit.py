@@ -1,0 +1,292 @@
+import json
+import shutil
+
+import pytest
+import torch
+
+from tests.trainer.reference import pairs_of, small_dataset, write_dataset
+from trainer.agent import Agent
+from trainer.batches import Memory, Plan, Stream
+from trainer.checkpoint import load_checkpoint, save_checkpoint
+from trainer.config import Config, preset
+from trainer.data import Dataset
+from trainer.device import Runtime
+from trainer.errors import BadData, Failed, FolderConflict, InvalidConfig
+from trainer.fit import learning_rate
+from trainer.models import MODELS
+from trainer.progress import Reporter
+from trainer.steps import load_steps
+from trainer.training import fit, open_training
+
+TINY = {"width": 16, "layers": 1, "batch": 64, "updates": 0, "restart": 2, "epochs": 3}
+QUIET = {"device": "cpu", "reporter": Reporter(quiet=True)}
+
+
+def tiny(**changes):
+    return preset("cpu", **(TINY | changes))
+
+
+def weights(run, name="last"):
+    return load_checkpoint(run / f"{name}.safetensors")[0]
+
+
+def same(one, two):
+    return one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
+
+
+@pytest.fixture(scope="module")
+def lessons(tmp_path_factory):
+    """64 pairs a task, each source once, to be learned by heart."""
+    root = tmp_path_factory.mktemp("lessons")
+    folders = {}
+    for design in ("insert", "edit", "span"):
+        pairs = list({source: (source, target) for source, target in pairs_of(design, 200)}.values())[:64]
+        folders[design] = write_dataset(root / design, design, {"train": pairs, "validation": pairs})
+    return folders
+
+
+@pytest.mark.parametrize("design", ["insert", "edit", "span"])
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_learns_every_task_by_heart(lessons, tmp_path, model, design):
+    config = preset(
+        "cpu", model=model, width=64, layers=1, dropout=0.0, train_on="expert", batch=128, learning_rate=1e-2,
+        updates=250, restart=0, validate_every=5,
+    )  # fmt: skip
+    fit(lessons[design], config, tmp_path / "run", **QUIET)
+    scores = Agent.from_pretrained(tmp_path / "run").evaluate(split="train")
+    assert scores["sequence_accuracy"] == 100
+
+
+@pytest.mark.parametrize("changes", [{}, {"epoch": "pairs"}, {"stream": True, "stream_rows": 150}])
+def test_one_seed_one_result_and_another_seed_another(tmp_path, changes):
+    data = small_dataset(tmp_path / "data", "edit", shards=2, row_group_size=60)
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        fit(data, tiny(seed=seed, **changes), tmp_path / name, **QUIET)
+    assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
+    assert same(weights(tmp_path / "a", "best"), weights(tmp_path / "b", "best"))
+    assert not same(weights(tmp_path / "a"), weights(tmp_path / "c"))
+
+
+def story(run):
+    """The lines of the metrics without the time they took."""
+    lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    return [line | {"seconds": 0} for line in lines]
+
+
+class Stop(Exception):
+    pass
+
+
+class Stopper(Reporter):
+    """A power cut after some updates: nothing is saved on the way out."""
+
+    def __init__(self, after):
+        super().__init__(quiet=True)
+        self.left = after
+
+    def update(self, *args):
+        self.left -= 1
+        if self.left < 0:
+            raise Stop
+
+
+@pytest.mark.parametrize("changes", [{"epoch": "pairs"}, {}, {"stream": True, "stream_rows": 150}])
+def test_resuming_from_any_update_ends_with_the_same_bits(tmp_path, changes):
+    data = small_dataset(tmp_path / "data", "edit", shards=2, row_group_size=60)
+    whole = fit(data, tiny(**changes), tmp_path / "whole", **QUIET, save_every=4)
+    for after in sorted({1, whole.updates // 2, whole.updates - 1}):
+        run = tmp_path / f"cut-{after}"
+        with pytest.raises(Stop):
+            fit(data, tiny(**changes), run, device="cpu", reporter=Stopper(after), save_every=3)
+        again = fit(data, tiny(**changes), run, **QUIET, resume=True, save_every=3)
+        assert again.updates == whole.updates and again.best == whole.best
+        for name in ("last", "best"):
+            assert same(weights(run, name), weights(tmp_path / "whole", name))
+        assert story(run) == story(tmp_path / "whole")
+        assert not list(run.glob(".*"))
+
+
+def test_a_finished_run_stays_as_it_is(insert, tmp_path):
+    fit(insert, tiny(), tmp_path / "run", **QUIET)
+    before = weights(tmp_path / "run")
+    assert fit(insert, tiny(), tmp_path / "run", **QUIET, resume=True).finished == "epochs"
+    assert same(before, weights(tmp_path / "run"))
+
+
+def test_a_folder_with_a_run_is_not_overwritten(insert, datasets, tmp_path):
+    fit(insert, tiny(epochs=1), tmp_path / "run", **QUIET)
+    with pytest.raises(FolderConflict, match="--resume"):
+        fit(insert, tiny(epochs=1), tmp_path / "run", **QUIET)
+    with pytest.raises(FolderConflict, match="its run has seed 0, not 1"):
+        fit(insert, tiny(epochs=1, seed=1), tmp_path / "run", **QUIET, resume=True)
+    with pytest.raises(FolderConflict, match="another dataset"):
+        fit(datasets["edit"], tiny(epochs=1), tmp_path / "run", **QUIET, resume=True)
+
+
+def test_two_runs_cannot_share_a_folder(insert, tmp_path):
+    class Second(Reporter):
+        def line(self, text):
+            with pytest.raises(FolderConflict, match="another process"):
+                fit(insert, tiny(epochs=1), tmp_path / "run", **QUIET, resume=True)
+
+    fit(insert, tiny(epochs=1), tmp_path / "run", device="cpu", reporter=Second(quiet=True))
+
+
+def test_damaged_checkpoints_are_named(insert, tmp_path):
+    fit(insert, tiny(epochs=1), tmp_path / "run", **QUIET)
+    last = tmp_path / "run" / "last.safetensors"
+    content = last.read_bytes()
+    tensors, state = load_checkpoint(last)
+    for damage in (content[:-5], content[:4], b"", b"\xff" * 64):
+        last.write_bytes(damage)
+        with pytest.raises(BadData, match=r"last\.safetensors: not a checkpoint"):
+            fit(insert, tiny(epochs=1), tmp_path / "run", **QUIET, resume=True)
+    save_checkpoint(last, {**tensors, "weights": torch.zeros(9)}, state)
+    with pytest.raises(BadData, match="weights is missing or of another shape"):
+        fit(insert, tiny(epochs=1), tmp_path / "run", **QUIET, resume=True)
+    save_checkpoint(last, tensors, {**state, "epoch": -1})
+    with pytest.raises(BadData, match="'epoch'"):
+        fit(insert, tiny(epochs=1), tmp_path / "run", **QUIET, resume=True)
+    other = tmp_path / "run" / "best.safetensors"
+    save_checkpoint(other, {"x": torch.zeros(1)}, {})
+    with pytest.raises(BadData, match="of another model or dataset"):
+        Agent.from_pretrained(tmp_path / "run")
+
+
+def test_the_run_folder_tells_its_story(insert, tmp_path):
+    result = fit(insert, tiny(validate_every=2), tmp_path / "run", **QUIET)
+    names = {path.name.split(".")[0] for path in (tmp_path / "run").iterdir()}
+    assert names == {"config", "metrics", "events", "last", "best"}
+    described = json.loads((tmp_path / "run" / "config.json").read_text())
+    manifest = json.loads((insert / "manifest.json").read_text())
+    assert described["data"]["spec"] == manifest["spec"] and described["versions"]["torch"]
+    for name, digest in described["data"]["files"].items():
+        assert manifest["files"][name]["sha256"] == digest
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [0, 1, 2]
+    assert ["validation" in line for line in lines] == [False, True, True]
+    assert result.best == max(line["validation"]["equation_accuracy"] for line in lines if "validation" in line) / 100
+
+
+def test_patience_ends_a_run(insert, tmp_path):
+    config = tiny(epochs=50, patience=2, learning_rate=1e-9)
+    result = fit(insert, config, tmp_path / "run", **QUIET)
+    assert result.finished == "patience" and result.epochs == 3 and result.best_epoch == 0
+
+
+def test_a_loss_that_is_no_number_is_named(insert, tmp_path):
+    with pytest.raises(Failed, match="no finite number"):
+        fit(
+            insert,
+            tiny(learning_rate=10.0, clip=1e9, dropout=0.9, epochs=40, weight_decay=100.0),
+            tmp_path / "run",
+            **QUIET,
+        )
+
+
+def test_bf16_trains(insert, tmp_path):
+    fit(insert, tiny(precision="bf16", epochs=1), tmp_path / "run", **QUIET)
+    assert all(torch.isfinite(tensor).all() for tensor in weights(tmp_path / "run").values())
+
+
+def test_adaptive_weights_follow_the_errors(datasets, tmp_path):
+    for design, adapts in (("insert", False), ("edit", True)):
+        fit(datasets[design], tiny(epochs=2), tmp_path / design, **QUIET)
+        first, second = map(json.loads, (tmp_path / design / "metrics.jsonl").read_text().splitlines())
+        n = len(first["slot_weights"])
+        assert first["slot_weights"] == pytest.approx([1 / n] * n)
+        errors = [100 - accuracy for accuracy in first["slot_accuracy"]]
+        expected = [error / sum(errors) for error in errors] if adapts else [1 / n] * n
+        assert second["slot_weights"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_cosine_restarts():
+    config = Config(restart=4, learning_rate=2.0)
+    assert [learning_rate(config, epoch, 0) for epoch in (0, 2, 4, 6)] == pytest.approx([2, 1, 2, 1])
+    once = Config(restart=0, updates=10, learning_rate=2.0)
+    assert [learning_rate(once, 0, updates) for updates in (0, 5, 10)] == pytest.approx([2, 1, 0])
+
+
+def test_an_epoch_of_steps_is_every_unique_step_once(insert):
+    dataset = Dataset(insert)
+    footers, contract = open_training(dataset, preset("cpu"))
+    steps = load_steps(dataset, footers, contract)
+    plan = Plan(steps, tiny(), 64, 0)
+    assert sorted(torch.cat([plan[i] for i in range(len(plan))]).tolist()) == list(range(len(steps)))
+    pairs = Plan(steps, tiny(epoch="pairs"), 64, 0)
+    assert len(pairs) == -(-steps.trajectories // 64)
+    for index in range(len(pairs)):
+        batch = pairs[index].tolist()
+        pool = set(steps.pooled(pairs.order[index * 64 : (index + 1) * 64]).tolist())
+        assert len(set(batch)) == len(batch) == min(64, len(pool)) and set(batch) <= pool
+
+
+@pytest.mark.parametrize("world", [1, 2, 3])
+def test_ranks_share_a_batch_without_overlap(insert, world):
+    dataset = Dataset(insert)
+    footers, contract = open_training(dataset, preset("cpu"))
+    steps = load_steps(dataset, footers, contract)
+    config = tiny(batch=len(steps) - 1)  # the last batch has one row
+    parts = [list(Memory(steps, config, Runtime(torch.device("cpu"), rank, world)).turns(0)) for rank in range(world)]
+    whole = list(Memory(steps, config, Runtime(torch.device("cpu"))).turns(0))
+    for index, turn in enumerate(whole):
+        rows = [len(part[index].batch.states) if part[index].share else 0 for part in parts]
+        assert sum(rows) == len(turn.batch.states)
+        total = sum(turn.batch.actions.sum(0))
+        mine = sum(part[index].batch.actions.sum(0) * (part[index].share > 0) for part in parts)
+        assert torch.equal(total, sum(mine))
+        means = sum(part[index].share * part[index].batch.actions.double().mean() for part in parts) / world
+        assert float(means) == pytest.approx(float(turn.batch.actions.double().mean()))
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_a_stream_reads_every_row_group_once(tmp_path, world):
+    data = Dataset(small_dataset(tmp_path, "edit", shards=3, row_group_size=25))
+    footers, contract = open_training(data, preset("cpu"))
+    config = tiny(stream=True, stream_rows=40)
+    streams = [
+        Stream(data, footers, contract, config, Runtime(torch.device("cpu"), rank, world)) for rank in range(world)
+    ]
+    orders = [stream.windows(0) for stream in streams]
+    assert all(order == orders[0] for order in orders) and orders[0] != streams[0].windows(1)
+    flat = [group for window in orders[0] for group in window]
+    assert sorted(flat) == sorted(streams[0].groups) and len(orders[0]) > 1
+    assert all(len(window) >= world for window in orders[0])
+    rows = sum(len(stream._load(window).taken) for stream in streams for window in orders[0])
+    assert rows == sum(footer.shard.rows for footer in footers)
+    if world == 1:
+        whole = load_steps(data, footers, contract)
+        seen = {
+            (tuple(state[:length]), tuple(action))
+            for turn in streams[0].turns(0)
+            for state, length, action in zip(
+                turn.batch.states.tolist(),
+                turn.batch.lengths.tolist(),
+                turn.batch.actions.tolist(),
+                strict=True,
+            )
+        }
+        assert len(seen) == len(whole)
+
+
+def test_streaming_to_more_ranks_than_row_groups_is_refused(insert):
+    data = Dataset(insert)
+    footers, contract = open_training(data, preset("cpu"))
+    with pytest.raises(InvalidConfig, match="needs as many row groups"):
+        Stream(data, footers, contract, tiny(stream=True), Runtime(torch.device("cpu"), 0, 2))
+
+
+def test_a_model_that_cannot_fit_is_refused_before_memory_is_taken(insert, tmp_path):
+    with pytest.raises(InvalidConfig, match="GB here"):
+        fit(insert, preset("paper", width=1 << 14, layers=60), tmp_path / "run", **QUIET)
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_training_on_the_expert_alone_needs_no_augmented_shards(insert, tmp_path):
+    folder = shutil.copytree(insert, tmp_path / "data")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"] = {name: entry for name, entry in manifest["files"].items() if "augmented" not in name}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(BadData, match="no augmented/train shards"):
+        fit(folder, tiny(epochs=1), tmp_path / "run", **QUIET)
+    fit(folder, tiny(epochs=1, train_on="expert"), tmp_path / "run", **QUIET)

@@ -1,0 +1,60 @@
+"""Real ranks: torchrun with two processes on loopback."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from tests.trainer.reference import small_dataset
+from trainer.checkpoint import load_checkpoint
+from trainer.cli import main
+
+# Without dropout and with only gold tokens nothing is random but the order, which all ranks share.
+FIT = ["--preset", "cpu", "--width", 16, "--layers", 1, "--batch", 50, "--dropout", 0, "--teacher-forcing", 1]
+FIT += ["--device", "cpu", "--threads", 1, "--epochs", 2, "--updates", 100_000]
+
+
+def torchrun(command, *arguments):
+    ranks = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [*ranks, "-m", "trainer", *map(str, arguments)],
+        env=command.environment | {"GLOO_SOCKET_IFNAME": "lo"},
+        capture_output=True,
+        text=True,
+        timeout=170,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def lines(run):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("changes", [["--model", "nar-star"], ["--model", "nar", "--epoch", "pairs"]])
+def test_two_ranks_learn_what_one_learns(command, tmp_path, changes):
+    data = small_dataset(tmp_path / "data", "edit")
+    alone = CliRunner().invoke(main, [*map(str, ["fit", data, *FIT, *changes, "--out", tmp_path / "one"])])
+    assert alone.exit_code == 0, alone.output
+    torchrun(command, "fit", data, *FIT, *changes, "--out", tmp_path / "two")
+    one, two = lines(tmp_path / "one"), lines(tmp_path / "two")
+    assert len(one) == len(two) == 2
+    for first, second in zip(one, two, strict=True):
+        assert second["updates"] == first["updates"] > 0
+        assert second["loss"] == pytest.approx(first["loss"], rel=1e-4)
+        assert second["slot_accuracy"] == pytest.approx(first["slot_accuracy"], abs=0.5)
+        assert second["validation"]["loss"] == pytest.approx(first["validation"]["loss"], rel=1e-3)
+        assert second["validation"]["pairs"] == first["validation"]["pairs"] == 16
+    weights = [load_checkpoint(tmp_path / run / "last.safetensors")[0] for run in ("one", "two")]
+    assert all(torch.allclose(weights[0][name], weights[1][name], atol=2e-3) for name in weights[0])
+
+
+def test_ranks_stream_their_own_row_groups(command, tmp_path):
+    data = small_dataset(tmp_path / "data", "edit", shards=2, row_group_size=40)
+    arguments = ["fit", data, *FIT, "--stream", "--stream-rows", 60, "--save-every", 2]
+    done = torchrun(command, *arguments, "--out", tmp_path / "run", "--resume")
+    assert len(lines(tmp_path / "run")) == 2
+    assert done.stdout.count("ended by epochs") == 1 and done.stderr.count("epoch 0 ") == 1  # one log

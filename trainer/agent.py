@@ -1,0 +1,183 @@
+"""A trained agent, as one object: load it, let it edit, measure it.
+
+>>> agent = Agent.from_pretrained("runs/aor")  # doctest: +SKIP
+>>> agent.edit("3 6 2 9 3").text  # doctest: +SKIP
+'- 3 - 6 / 2 + 9 = 3'
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trainer.checkpoint import load_checkpoint, load_weights
+from trainer.contract import Contract
+from trainer.data import HUB_ID, Dataset, Split, one_line
+from trainer.device import Runtime, find_device
+from trainer.environment import Environment, Verdict
+from trainer.errors import BadData, InvalidText, MissingExtra
+from trainer.models import Policy, build_model, count_parameters
+from trainer.play import Moment, ending, play, score
+from trainer.run import Description
+from trainer.steps import load_pairs
+from trainer.text import DELETE, join, split
+
+WEIGHTS = ("model.safetensors", "best.safetensors")  # as published, as in a run folder
+
+
+@dataclass(frozen=True)
+class Move:
+    """One step of a game: what the agent saw, what it did, how sure it was, and what came of it."""
+
+    state: tuple[str, ...]
+    action: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Game:
+    """A text, and how it was edited."""
+
+    source: str
+    text: str
+    moves: tuple[Move, ...]
+    ended: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Agent:
+    """A policy with the rules that it plays by."""
+
+    def __init__(self, policy: Policy, description: Description, device: torch.device | str = "cpu") -> None:
+        self.policy, self.description = policy.to(device).eval(), description
+        self.contract: Contract = description.contract
+        self.environment = Environment(self.contract, device)
+
+    @classmethod
+    def from_pretrained(cls, where: str | Path, device: str = "cpu") -> Agent:
+        """Load a run folder, a published folder, or a hub id (``org/name``, ``hf://org/name``)."""
+        folder = find_folder(str(where))
+        description = Description.read(folder / "config.json")
+        found = [folder / name for name in WEIGHTS if (folder / name).exists()]
+        if not found:
+            raise BadData(f"{where}: no weights there yet: they appear with the first validation")
+        place = find_device(device)
+        config, contract = description.config, description.contract
+        Runtime(place).check_memory(count_parameters(config, contract), copies=2)
+        policy = build_model(config, contract)
+        load_weights(policy, load_checkpoint(found[0])[0], found[0])
+        return cls(policy, description, place)
+
+    def edit(self, text: str) -> Game:
+        """Play one game."""
+        return self.play([text])[0]
+
+    def play(self, texts: Sequence[str]) -> list[Game]:
+        """Play a game for each text, all at once."""
+        contract = self.contract
+        states = [self.read(text) for text in texts]
+        if not states:
+            return []
+        lengths = torch.tensor([len(state) for state in states])
+        ids = torch.zeros(len(states), contract.max_state, dtype=torch.long)
+        for row, state in enumerate(states):
+            ids[row, : len(state)] = torch.tensor([contract.state_ids[token] for token in state], dtype=torch.long)
+        moves: list[list[Move]] = [[] for _ in states]
+
+        def watch(moment: Moment) -> None:
+            for row, game in enumerate(moment.games.tolist()):
+                moves[game].append(self._move(moment, row))
+
+        played = play(self.policy, self.environment, ids, lengths, max_steps=contract.max_steps, watch=watch)
+        results = zip(played.states.tolist(), played.lengths.tolist(), played.verdicts.tolist(), strict=True)
+        return [
+            Game(text, join(self._tokens(state, length), contract.tokens), tuple(steps), ending(verdict))
+            for text, steps, (state, length, verdict) in zip(texts, moves, results, strict=True)
+        ]
+
+    def read(self, text: str) -> tuple[str, ...]:
+        """A text as the tokens of a state; what the agent cannot read is refused."""
+        state = split(text, self.contract.tokens)
+        for token in state:
+            if token not in self.contract.state_ids:
+                raise InvalidText(f"unknown token {token[:40]!r}: the agent never saw it in training")
+        if len(state) > self.contract.max_state:
+            raise InvalidText(f"{len(state)} tokens: the agent reads at most {self.contract.max_state}")
+        return state
+
+    def _tokens(self, ids: Sequence[int], length: int) -> tuple[str, ...]:
+        names = ("", *self.contract.state_tokens)
+        return tuple(names[token] for token in ids[:length])
+
+    def _move(self, moment: Moment, row: int) -> Move:
+        names = (*self.contract.actions, "BOS")
+        return Move(
+            self._tokens(moment.states[row].tolist(), int(moment.lengths[row])),
+            tuple(names[token] for token in moment.actions[row].tolist()),
+            tuple(moment.probabilities[row].tolist()),
+            Verdict(int(moment.verdicts[row])).reason,
+        )
+
+    def marked(self, game: Game, number: int) -> str:
+        """The state after a move, with what it changed in brackets."""
+        move = game.moves[number]
+        if move.verdict != "applied":
+            return join(move.state, self.contract.tokens)
+        part = dict(zip(self.contract.slots, move.action, strict=True))
+        after = game.moves[number + 1].state if number + 1 < len(game.moves) else None
+        state = after if after is not None else split(game.text, self.contract.tokens)
+        start = int(part.get("left", part.get("position", "POS_0"))[4:])
+        stop = start + (part.get("operation") != DELETE)
+        pieces = (state[:start], state[start:stop], state[stop:])
+        before, new, rest = (join(piece, self.contract.tokens) for piece in pieces)
+        separator = " " if self.contract.tokens == "words" else ""
+        return separator.join(piece for piece in (before, f"[{new}]", rest) if piece)
+
+    def evaluate(self, data: str | Path | None = None, split: Split = "test", limit: int = 0) -> dict[str, Any]:
+        """Play the pairs of a split: the accuracies, how games ended, and games per second."""
+        where = data or self.description.data.get("where")
+        if not isinstance(where, str | Path):
+            raise BadData("the agent does not say where its data is: name the dataset")
+        dataset = Dataset(where)
+        pairs = load_pairs(dataset, split, self.contract)
+        since = time.perf_counter()
+        part = slice(limit or None)
+        scores = score(self.policy, self.environment, self.contract, pairs, part)
+        seconds = time.perf_counter() - since
+        return scores.to_json() | {
+            "split": split,
+            "data": str(where),
+            "files": dataset.hashes("pairs", split),
+            "seconds": round(seconds, 3),
+            "pairs_per_second": round(scores.pairs / seconds, 1),
+        }
+
+
+def find_folder(where: str) -> Path:
+    """The local folder of a run, downloaded from the hub where it is a hub id."""
+    path = Path(where)
+    hub_id = where.removeprefix("hf://")
+    if path.is_dir() or not HUB_ID.fullmatch(hub_id):
+        if not path.is_dir():
+            raise BadData(f"{where}: no such run folder")
+        return path
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError
+    except ImportError as error:
+        raise MissingExtra("huggingface_hub") from error
+    name, _, revision = hub_id.partition("@")
+    try:
+        return Path(
+            snapshot_download(name, revision=revision or None, allow_patterns=["config.json", "model.safetensors"])
+        )
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        raise BadData(f"{where}: neither a run folder nor a model on the hub: {one_line(error)}") from error

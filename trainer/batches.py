@@ -1,0 +1,148 @@
+"""Which steps make which update: a pure function of (seed, epoch, position), so any position can be resumed.
+
+An epoch is a sequence of windows, a window a sequence of batches. Data in memory is one window; a stream
+reads windows of shuffled row groups, the next one while the present one is used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from trainer.config import Config
+from trainer.contract import Contract
+from trainer.data import Dataset, Footer
+from trainer.device import Runtime
+from trainer.errors import InvalidConfig
+from trainer.seeding import generator
+from trainer.steps import Batch, Steps, encode_steps
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One update: its batch, its place in the epoch, and this rank's share of the common mean.
+
+    With it the mean over the ranks of share * (mean over the rank's rows) is the mean over all rows.
+    """
+
+    batch: Batch
+    window: int
+    index: int
+    progress: float
+    share: float = 1.0
+
+
+class Source(Protocol):
+    """Where the updates of an epoch come from."""
+
+    def turns(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Turn]:
+        """The updates of an epoch from a position on."""
+
+
+class Plan:
+    """The batches of one window in their random order."""
+
+    def __init__(self, steps: Steps, config: Config, size: int, *purpose: object) -> None:
+        self.steps, self.kind, self.size = steps, config.epoch, size
+        self.seed, self.purpose = config.seed, purpose
+        total = len(steps) if self.kind == "steps" else steps.trajectories
+        self.order = torch.randperm(total, generator=generator(self.seed, "order", *purpose))
+
+    def __len__(self) -> int:
+        return math.ceil(len(self.order) / self.size)
+
+    def __getitem__(self, index: int) -> Tensor:
+        """The steps of one batch.
+
+        ``pairs`` is the released code's epoch: the steps of a batch of trajectories are pooled, made unique,
+        shuffled, and cut to the size of a batch.
+        """
+        chosen = self.order[index * self.size : (index + 1) * self.size]
+        if self.kind == "steps":
+            return chosen
+        pool = self.steps.pooled(chosen)
+        shuffled = torch.randperm(len(pool), generator=generator(self.seed, "cut", *self.purpose, index))
+        return pool[shuffled[: self.size]]
+
+
+class Memory:
+    """All steps in memory; every rank draws the same batches and takes its rows of each."""
+
+    def __init__(self, steps: Steps, config: Config, runtime: Runtime) -> None:
+        self.steps, self.config, self.runtime = steps, config, runtime
+
+    def turns(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Turn]:
+        """The updates of an epoch from a position on."""
+        plan = Plan(self.steps, self.config, self.config.batch, epoch)
+        rank, world = self.runtime.rank, self.runtime.world
+        for at in range(index, len(plan)):
+            rows = plan[at]
+            mine = rows[rank::world]
+            share = len(mine) * world / len(rows)
+            # A rank without a row of a small last batch still takes part, with no weight.
+            batch = self.steps.batch(mine if len(mine) else rows[:1])
+            yield Turn(batch, 0, at, at / len(plan), share)
+
+
+class Stream:
+    """Row groups in a seeded order, some at a time; every rank reads its own."""
+
+    def __init__(
+        self, dataset: Dataset, footers: list[Footer], contract: Contract, config: Config, runtime: Runtime
+    ) -> None:
+        self.dataset, self.footers, self.contract = dataset, footers, contract
+        self.config, self.runtime = config, runtime
+        self.groups = [(file, group) for file, footer in enumerate(footers) for group in range(len(footer.groups))]
+        if len(self.groups) < runtime.world:
+            found = f"{dataset.where} has {len(self.groups)}"
+            raise InvalidConfig(f"streaming to {runtime.world} ranks needs as many row groups, {found}")
+        if config.batch < runtime.world:
+            raise InvalidConfig(f"a batch of {config.batch} cannot be cut into {runtime.world} ranks")
+
+    def windows(self, epoch: int) -> list[list[tuple[int, int]]]:
+        """The row groups of an epoch, in windows of about ``stream_rows`` for each rank."""
+        order = torch.randperm(len(self.groups), generator=generator(self.config.seed, "groups", epoch)).tolist()
+        windows: list[list[tuple[int, int]]] = [[]]
+        rows, limit = 0, self.config.stream_rows * self.runtime.world
+        for number in order:
+            file, group = self.groups[number]
+            if rows >= limit and len(windows[-1]) >= self.runtime.world:
+                windows.append([])
+                rows = 0
+            windows[-1].append((file, group))
+            rows += self.footers[file].groups[group]
+        if len(windows) > 1 and len(windows[-1]) < self.runtime.world:
+            windows[-2] += windows.pop()
+        return windows
+
+    def _load(self, window: list[tuple[int, int]]) -> Steps:
+        """This rank's row groups of a window as id tensors."""
+        tables = []
+        mine = sorted(window[self.runtime.rank :: self.runtime.world])
+        for file in sorted({file for file, _ in mine}):
+            groups = [group for other, group in mine if other == file]
+            tables.append(self.dataset.read_groups(self.footers[file].shard, groups))
+        return encode_steps(pa.concat_tables(tables), self.contract, self.dataset.where)
+
+    def turns(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Turn]:
+        """The updates of an epoch from a position on."""
+        windows = self.windows(epoch)
+        size = self.config.batch // self.runtime.world
+        with ThreadPoolExecutor(max_workers=1) as reader:
+            ahead = reader.submit(self._load, windows[window])
+            for number in range(window, len(windows)):
+                steps = ahead.result()
+                if number + 1 < len(windows):
+                    ahead = reader.submit(self._load, windows[number + 1])
+                plan = Plan(steps, self.config, size, epoch, number, self.runtime.rank)
+                count = self.runtime.largest(len(plan))
+                for at in range(index if number == window else 0, count):
+                    batch = steps.batch(plan[at % len(plan)])  # a rank with fewer batches begins again
+                    yield Turn(batch, number, at, (number + at / count) / len(windows))

@@ -1,0 +1,105 @@
+"""Weights and states on disk: safetensors and JSON only, never pickle, and never half a file.
+
+A checkpoint is one file: tensors, and a JSON object in the header. It appears under its name only when it is
+complete: written aside, flushed to the disk, renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from trainer.contract import parse_object
+from trainer.data import one_line
+from trainer.errors import BadData, Failed
+
+STATE = "trainer"
+MODEL, OPTIMIZER = "model.", "optimizer."
+
+
+def write(path: Path, content: bytes) -> None:
+    """Replace a file in one move, so that a reader sees the old content or the new, whatever happens."""
+    aside = path.with_name(f".{path.name}.aside")
+    try:
+        with aside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise Failed(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """An object as readable JSON."""
+    write(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+    """Tensors and a small state as one file."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write(path, save(plain, metadata={STATE: json.dumps(state)}))
+
+
+def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What :func:`save_checkpoint` wrote."""
+    try:
+        content = path.read_bytes()  # not mapped: a file that changes meanwhile must not crash the process
+        tensors = load(content)
+    except FileNotFoundError as error:
+        raise BadData(f"{path}: missing") from error
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise BadData(f"{path}: not a checkpoint: {one_line(error)}") from error
+    size = int.from_bytes(content[:8], "little")
+    header = parse_object(content[8 : 8 + size], str(path)).get("__metadata__", {})
+    return tensors, parse_object(header.get(STATE, "{}"), str(path))
+
+
+def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors under a prefix, without it."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -> None:
+    """Fill a model; a checkpoint of another model or dataset is refused by name and shape."""
+    own = model.state_dict()
+    for name in sorted(own.keys() | tensors.keys()):
+        found = tuple(tensors[name].shape) if name in tensors else "nothing"
+        needed = tuple(own[name].shape) if name in own else "nothing"
+        if found != needed:
+            raise BadData(f"{where}: {name[:60]} is {found}, the config needs {needed}: of another model or dataset")
+    model.load_state_dict(dict(tensors))
+
+
+def optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
+    """The optimizer's state by parameter name."""
+    return {
+        f"{name}.{key}": value
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def load_optimizer(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str, Tensor], where: Path) -> None:
+    """The inverse of :func:`optimizer_tensors`."""
+    parameters = dict(model.named_parameters())
+    for full, tensor in tensors.items():
+        name, _, key = full.rpartition(".")
+        shape = () if key == "step" else parameters[name].shape if name in parameters else None
+        if shape is None or tensor.shape != shape:
+            raise BadData(f"{where}: {full[:60]} does not belong to this optimizer")
+        home = tensor if key == "step" else tensor.to(parameters[name].device)
+        optimizer.state[parameters[name]][key] = home.clone()

@@ -1,0 +1,237 @@
+"""A dataset folder, wherever it is: manifest, footers, then rows.
+
+The order is the defence: the manifest first (which files, how large, which hashes), then the footers of the
+shards (schema, description, row counts), and only then rows. A folder is a local path, a hub id
+(``org/name``), or any URL that fsspec reads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trainer.contract import KEY, Contract, Fields, check_format, merge, parse_object
+from trainer.errors import BadData, MissingExtra
+
+Config = Literal["pairs", "expert", "augmented"]
+Split = Literal["train", "validation", "test"]
+
+MAX_FOOTER = 1 << 26  # bytes of one Parquet footer
+MAX_SHARD = 1 << 36  # declared bytes of one shard
+MAX_ROWS = 1 << 40
+MAX_RAW = 1 << 32  # uncompressed bytes of one row group
+
+SHARD = re.compile(r"(pairs|expert|augmented)/(train|validation|test)-([0-9]{5})-of-([0-9]{5})\.parquet")
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?", re.ASCII)
+
+STEP_COLUMNS = {
+    "pair": pa.int64(),
+    "origin": pa.int32(),
+    "step": pa.int16(),
+    "state": pa.string(),
+    "action": pa.list_(pa.string()),
+}
+PAIR_COLUMNS = {"id": pa.int64(), "source": pa.string(), "target": pa.string()}
+
+# What pyarrow raises on a damaged or foreign file.
+DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, RuntimeError, UnicodeDecodeError)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One file of the manifest."""
+
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Footer:
+    """What the end of a shard says: its description and the rows of its row groups."""
+
+    shard: Shard
+    description: dict[str, Any]
+    groups: tuple[int, ...]
+
+
+def locate(where: str) -> tuple[Any, str]:
+    """The filesystem and the path of a dataset folder, a hub id or an fsspec URL."""
+    try:
+        import fsspec
+    except ImportError as error:
+        raise MissingExtra("fsspec") from error
+    if "://" not in where and not Path(where).exists() and HUB_ID.fullmatch(where):
+        where = f"hf://datasets/{where}"
+    if where.startswith("hf://"):
+        try:
+            import huggingface_hub  # noqa: F401 - the filesystem behind hf://
+        except ImportError as error:
+            raise MissingExtra("huggingface_hub") from error
+    try:
+        filesystem, path = fsspec.core.url_to_fs(where)
+    except (ValueError, ImportError) as error:
+        raise BadData(f"{where}: {error}") from error
+    return filesystem, path.rstrip("/")
+
+
+class Dataset:
+    """A finished dataset folder: its manifest, its contract, and its rows."""
+
+    def __init__(self, where: str | Path) -> None:
+        self.where = str(where)
+        self.filesystem, self.root = locate(self.where)
+        manifest = self._read_manifest()
+        check_format(manifest, f"{self.where}/manifest.json")
+        self.spec = Fields(manifest, f"{self.where}/manifest.json").object("spec")
+        self.shards = self._parse_files(manifest)
+
+    def _read_manifest(self) -> dict[str, Any]:
+        path = f"{self.root}/manifest.json"
+        try:
+            with self.filesystem.open(path, "rb") as file:
+                text = file.read((1 << 26) + 1)
+        except FileNotFoundError as error:
+            raise BadData(f"{self.where}: no manifest.json, so no finished dataset is there") from error
+        except DAMAGED as error:
+            raise BadData(f"{self.where}: {one_line(error)}") from error
+        return parse_object(text, f"{self.where}/manifest.json")
+
+    def _parse_files(self, manifest: dict[str, Any]) -> dict[str, Shard]:
+        where = f"{self.where}/manifest.json"
+        shards = {}
+        for name, entry in Fields(manifest, where).object("files").items():
+            if not SHARD.fullmatch(name):
+                continue  # cards and other companions are not read, whatever they are called
+            if not isinstance(entry, dict):
+                raise BadData(f"{where}: {name}: an object is needed")
+            read = Fields(entry, f"{where}: {name}")
+            shards[name] = Shard(
+                name,
+                read.number("rows", 0, MAX_ROWS),
+                read.number("bytes", 1, MAX_SHARD),
+                read.text("sha256"),
+            )
+        return shards
+
+    def has(self, config: Config, split: Split) -> bool:
+        """Whether the manifest lists such shards."""
+        return any(name.startswith(f"{config}/{split}-") for name in self.shards)
+
+    def select(self, config: Config, split: Split) -> list[Shard]:
+        """The shards of one config and split, complete and in order."""
+        found = {}
+        total = 0
+        for name, shard in self.shards.items():
+            match = SHARD.fullmatch(name)
+            assert match
+            if match[1] == config and match[2] == split:
+                found[int(match[3])] = shard
+                if total not in (0, int(match[4])):
+                    raise BadData(f"{self.where}: the {config}/{split} shards disagree on how many they are")
+                total = int(match[4])
+        if not found:
+            raise BadData(f"{self.where}: no {config}/{split} shards")
+        for index in range(total):
+            if index not in found:
+                raise BadData(f"{self.where}: shard {index} of {total} of {config}/{split} is missing")
+        return [found[index] for index in range(total)]
+
+    def read_footer(self, shard: Shard, columns: dict[str, pa.DataType]) -> Footer:
+        """The end of one shard, checked against the manifest, without any row."""
+        where = f"{self.where}/{shard.name}"
+        with self._open(shard) as file:
+            footer = pq.ParquetFile(file)
+            schema, metadata = footer.schema_arrow, footer.metadata
+            for name, kind in columns.items():
+                index = schema.get_field_index(name)
+                if index < 0 or not same_type(schema.field(index).type, kind):
+                    found = schema.field(index).type if index >= 0 else "nothing"
+                    raise BadData(f"{where}: column {name!r}: {kind} is needed, found {found}")
+            if metadata.num_rows != shard.rows:
+                raise BadData(f"{where}: {metadata.num_rows:,} rows, the manifest says {shard.rows:,}")
+            groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+            for group in groups:
+                if not 0 <= group.total_byte_size <= MAX_RAW:
+                    raise BadData(f"{where}: a row group of {group.total_byte_size:,} bytes, at most {MAX_RAW:,}")
+            text = (metadata.metadata or {}).get(KEY)
+            if text is None:
+                raise BadData(f"{where}: no description under the key 'aegen' of its metadata")
+            return Footer(shard, parse_object(text, where), tuple(group.num_rows for group in groups))
+
+    def footers(self, config: Config, split: Split) -> list[Footer]:
+        """The footers of all shards of a config and split."""
+        columns = PAIR_COLUMNS if config == "pairs" else STEP_COLUMNS
+        footers = [self.read_footer(shard, columns) for shard in self.select(config, split)]
+        for footer in footers:
+            check_format(footer.description, f"{self.where}/{footer.shard.name}")
+        return footers
+
+    def contract(self, footers: list[Footer]) -> Contract:
+        """The merged contract of step shards."""
+        where = [f"{self.where}/{footer.shard.name}" for footer in footers]
+        return merge(
+            (name, Contract.parse(footer.description, name)) for name, footer in zip(where, footers, strict=True)
+        )
+
+    def read(self, shard: Shard, columns: dict[str, pa.DataType]) -> pa.Table:
+        """All rows of one shard; its bytes are held against the manifest's hash first."""
+        where = f"{self.where}/{shard.name}"
+        with self._open(shard) as file:
+            content = file.read()
+            if hashlib.sha256(content).hexdigest() != shard.sha256:
+                raise BadData(f"{where}: altered: its SHA-256 is not the manifest's")
+            return pq.ParquetFile(pa.BufferReader(content)).read(columns=list(columns))
+
+    def read_groups(self, shard: Shard, groups: list[int]) -> pa.Table:
+        """Some row groups of one shard of steps, without the rest."""
+        with self._open(shard) as file:
+            return pq.ParquetFile(file).read_row_groups(groups, columns=list(STEP_COLUMNS))
+
+    @contextmanager
+    def _open(self, shard: Shard) -> Iterator[Any]:
+        where, path = f"{self.where}/{shard.name}", f"{self.root}/{shard.name}"
+        try:
+            with self.filesystem.open(path, "rb") as raw, pa.PythonFile(raw, mode="r") as file:
+                size = file.size()
+                if size != shard.bytes:
+                    raise BadData(f"{where}: {size:,} bytes, the manifest says {shard.bytes:,}")
+                file.seek(max(size - 8, 0))
+                tail = file.read(8)
+                if tail[4:] != b"PAR1" or int.from_bytes(tail[:4], "little") > min(MAX_FOOTER, size):
+                    raise BadData(f"{where}: not a Parquet file")
+                file.seek(0)
+                yield file
+        except FileNotFoundError as error:
+            raise BadData(f"{where}: the manifest lists it, but it is missing") from error
+        except DAMAGED as error:
+            raise BadData(f"{where}: {one_line(error)}") from error
+
+    def hashes(self, config: Config, split: Split) -> dict[str, str]:
+        """The SHA-256 of each shard, as the manifest has them."""
+        return {shard.name: shard.sha256 for shard in self.select(config, split)}
+
+
+def same_type(found: pa.DataType, needed: pa.DataType) -> bool:
+    """Whether a column can be read as the contract's type; string widths and list field names may vary."""
+    if pa.types.is_list(needed):
+        return (pa.types.is_list(found) or pa.types.is_large_list(found)) and same_type(
+            found.value_type, needed.value_type
+        )
+    if pa.types.is_string(needed):
+        return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+    return bool(found == needed)
+
+
+def one_line(error: BaseException) -> str:
+    """An error of another library in one short line."""
+    return " ".join(str(error).split())[:200] or type(error).__name__

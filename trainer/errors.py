@@ -1,0 +1,42 @@
+"""The few exceptions a user can meet; only ``cli.py`` turns them into exit codes."""
+
+
+class TrainerError(Exception):
+    """Base of all errors that are explained to the user in one line."""
+
+    exit_code = 2
+
+
+class BadData(TrainerError):
+    """A dataset, checkpoint or run that is not what it claims to be: missing, altered or foreign."""
+
+
+class InvalidConfig(TrainerError):
+    """A setting that cannot work: the message says which, and what would be right."""
+
+
+class InvalidText(TrainerError):
+    """A text that the agent cannot read: too long, or with tokens that it never saw."""
+
+
+class FolderConflict(TrainerError):
+    """The run folder already holds something else, or somebody else is writing to it."""
+
+
+class MissingExtra(TrainerError):
+    """A command needs a package of an optional extra."""
+
+    def __init__(self, package: str, extra: str = "train") -> None:
+        super().__init__(f'this needs the package {package}: pip install "aegen[{extra}]"')
+
+
+class Failed(TrainerError):
+    """The input was right but the work could not be finished, for example on a full disk."""
+
+    exit_code = 1
+
+
+class Interrupted(TrainerError):
+    """Stopped by the user; what was done is saved."""
+
+    exit_code = 130

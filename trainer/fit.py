@@ -1,0 +1,309 @@
+"""The training loop: it knows tensors, not tasks.
+
+Every update is a pure function of the weights before it and of (seed, epoch, position): what it learns from,
+its dropout and its teacher forcing derive from these. So a run that was killed goes on from its last
+checkpoint and ends, on a CPU, with the same weights bit for bit as one that was not.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from trainer.batches import Source, Turn
+from trainer.checkpoint import (
+    MODEL,
+    OPTIMIZER,
+    load_checkpoint,
+    load_optimizer,
+    load_weights,
+    optimizer_tensors,
+    part,
+    save_checkpoint,
+)
+from trainer.config import Config
+from trainer.contract import Contract, Fields
+from trainer.device import Runtime
+from trainer.environment import Environment
+from trainer.errors import BadData, Failed, Interrupted
+from trainer.interrupt import Interrupt
+from trainer.models import Policy
+from trainer.play import pack, score, unpack
+from trainer.progress import Reporter
+from trainer.run import Run
+from trainer.seeding import derive
+from trainer.steps import Batch, Pairs, Steps
+
+
+def learning_rate(config: Config, epochs: float, updates: int) -> float:
+    """Cosine annealing with warm restarts, at a point of the run.
+
+    >>> config = Config(restart=32, learning_rate=1.0)
+    >>> [round(learning_rate(config, epochs, 0), 3) for epochs in (0, 16, 31.9, 32, 48)]
+    [1.0, 0.5, 0.0, 1.0, 0.5]
+    """
+    cycle = (epochs % config.restart) / config.restart if config.restart else min(updates / config.updates, 1)
+    return config.learning_rate * (1 + math.cos(math.pi * cycle)) / 2
+
+
+def slot_weights(accuracy: Tensor) -> Tensor:
+    """The adaptive loss: each slot of the action weighs as much as it errs; all the same where none does.
+
+    >>> slot_weights(torch.tensor([1.0, 0.5, 0.75])).round(decimals=4).tolist()
+    [0.0, 0.6667, 0.3333]
+    """
+    error = 1 - accuracy
+    return error / error.sum() if error.sum() > 0 else torch.full_like(error, 1 / len(error))
+
+
+@dataclass
+class Position:
+    """How far a run is, and its best result so far."""
+
+    epoch: int = 0
+    window: int = 0
+    index: int = 0
+    updates: int = 0
+    best: float | None = None
+    best_epoch: int = -1
+    seconds: float = 0.0
+    finished: str = ""
+
+    @classmethod
+    def parse(cls, values: dict[str, Any], where: str) -> Position:
+        """A position from a checkpoint's header."""
+        read = Fields(values, where)
+        numbers = {name: read.number(name, 0, 1 << 50) for name in ("epoch", "window", "index", "updates")}
+        best, seconds, finished = values.get("best"), values.get("seconds"), values.get("finished")
+        if not isinstance(best, float | None) or not isinstance(seconds, float) or not isinstance(finished, str):
+            raise BadData(f"{where}: not the checkpoint of a run to go on with")
+        return cls(
+            **numbers,
+            best=best,
+            best_epoch=read.number("best_epoch", -1, 1 << 50),
+            seconds=seconds,
+            finished=finished,
+        )
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a run is measured on after an epoch: the expert's steps, and games from the pairs' sources."""
+
+    steps: Steps
+    pairs: Pairs
+
+
+class Loop:
+    """One run: model, optimizer, position."""
+
+    def __init__(
+        self,
+        run: Run,
+        config: Config,
+        contract: Contract,
+        *,
+        model: Policy,
+        source: Source,
+        validation: Validation,
+        runtime: Runtime,
+        reporter: Reporter,
+        save_every: int,
+    ) -> None:
+        self.run, self.config, self.contract = run, config, contract
+        self.model, self.source, self.validation = model.to(runtime.device), source, validation
+        self.runtime, self.reporter, self.save_every = runtime, reporter, save_every
+        self.environment = Environment(contract, runtime.device)
+        self.optimizer = torch.optim.AdamW(
+            model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+        )
+        slots = contract.action_length
+        self.adaptive = config.adaptive == "on" or (config.adaptive == "auto" and slots > 2)
+        self.weights = torch.full((slots,), 1 / slots, device=runtime.device)
+        # rows, their loss, right actions, right tokens of each slot: of the epoch so far, on this rank
+        self.tally = torch.zeros(3 + slots, dtype=torch.float64, device=runtime.device)
+        self.position = Position()
+        self.saved, self.since = 0, time.monotonic()
+        self.on_epoch: Callable[[dict[str, Any]], None] = lambda record: None
+
+    def train(self, interrupt: Interrupt) -> Position:
+        """Train until the epochs, the updates or the patience end, or nothing is left to gain."""
+        self.since = time.monotonic() - self.position.seconds
+        trained = self.runtime.parallel(self.model, unused=not self.model.uses_final_state)
+        while not self.position.finished:
+            self._epoch(trained, interrupt)
+            try:
+                with interrupt.at_once():
+                    record = self._finish_epoch()
+            except KeyboardInterrupt:
+                self._stop()
+            if self.runtime.main:
+                self.run.add_metrics(record)
+                self.reporter.epoch(record)
+                self.on_epoch(record)
+            self.position.finished = self._why_finished()
+            if self.position.finished or self.position.updates - self.saved >= self.save_every:
+                self.save()
+        return self.position
+
+    def _epoch(self, trained: nn.Module, interrupt: Interrupt) -> None:
+        at = self.position
+        self.model.train()
+        for turn in self.source.turns(at.epoch, at.window, at.index):
+            loss = self._update(trained, turn)
+            at.window, at.index, at.updates = turn.window, turn.index + 1, at.updates + 1
+            done = (at.epoch + turn.progress) / self.config.epochs
+            if self.config.updates:
+                done = max(done, at.updates / self.config.updates)
+            self.reporter.update(at.epoch, done, loss.item, self.optimizer.param_groups[0]["lr"])
+            if interrupt.requested:
+                self._stop()
+            if at.updates - self.saved >= self.save_every:
+                self.save()
+            if self.config.updates and at.updates >= self.config.updates:
+                break
+
+    def _update(self, trained: nn.Module, turn: Turn) -> Tensor:
+        at, config = self.position, self.config
+        batch = turn.batch.to(self.runtime.device)
+        torch.manual_seed(derive(config.seed, "update", at.epoch, turn.window, turn.index, self.runtime.rank))
+        rate = learning_rate(config, at.epoch + turn.progress, at.updates)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        with self.runtime.autocast(config.precision):
+            scores: Tensor = trained(batch.states, batch.lengths, batch.actions)  # (b, n, v)
+        losses = negative_log_likelihood(scores, batch)  # (b, n)
+        loss = (losses @ self.weights).mean()
+        self.optimizer.zero_grad()
+        torch.autograd.backward(loss * turn.share)
+        nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
+        self.optimizer.step()
+        if turn.share:
+            self.tally += count(scores, batch, loss.detach())
+        return loss.detach()
+
+    def _finish_epoch(self) -> dict[str, Any]:
+        """Adapt the loss, validate, keep the best, and move on to the next epoch."""
+        at, config = self.position, self.config
+        rows, loss, right, *slots = self.runtime.total(self.tally).tolist()
+        if not math.isfinite(loss):
+            raise Failed(f"the loss is no finite number any more (epoch {at.epoch}): a lower learning rate may help")
+        accuracy = torch.tensor(slots) / rows
+        record: dict[str, Any] = {
+            "epoch": at.epoch,
+            "updates": at.updates,
+            "loss": loss / rows,
+            "action_accuracy": 100 * right / rows,
+            "slot_accuracy": [100 * value for value in accuracy.tolist()],
+            "slot_weights": self.weights.tolist(),
+            "learning_rate": self.optimizer.param_groups[0]["lr"],
+            "best": False,
+        }
+        last = at.epoch + 1 == config.epochs or bool(config.updates and at.updates >= config.updates)
+        if last or (at.epoch + 1) % config.validate_every == 0:
+            record["validation"], measure = self._validate()
+            record["best"] = at.best is None or measure > at.best
+            if record["best"]:
+                at.best, at.best_epoch = measure, at.epoch
+                if self.runtime.main:
+                    facts = {"epoch": at.epoch, "updates": at.updates, "validation": record["validation"]}
+                    save_checkpoint(self.run.best, self.model.state_dict(), facts)
+        if self.adaptive:
+            self.weights = slot_weights(accuracy).to(self.runtime.device)
+        self.tally.zero_()
+        at.epoch, at.window, at.index = at.epoch + 1, 0, 0
+        at.seconds = time.monotonic() - self.since
+        return record | {"seconds": at.seconds}
+
+    def _validate(self) -> tuple[dict[str, Any], float]:
+        """Loss on the expert's steps and accuracy of the games; each rank has its part of both."""
+        rank, world = self.runtime.rank, self.runtime.world
+        self.model.eval()
+        with self.runtime.autocast(self.config.precision):
+            summed = step_loss(self.model, self.validation.steps, self.runtime)
+            played = score(self.model, self.environment, self.contract, self.validation.pairs, slice(rank, None, world))
+        vector = self.runtime.total(torch.cat((summed, pack(played))).to(self.runtime.device)).cpu()
+        scores = unpack(vector[3:], self.contract.arithmetic)
+        loss, right, rows = vector[:3].tolist()
+        result = scores.to_json() | {
+            "loss": loss / max(rows, 1),
+            "action_accuracy": 100 * right / max(rows, 1),
+            "unreadable_steps": self.validation.steps.skipped,
+        }
+        return result, scores.key if self.config.select == "accuracy" else -result["loss"]
+
+    def _why_finished(self) -> str:
+        at, config = self.position, self.config
+        if config.updates and at.updates >= config.updates:
+            return "updates"
+        if at.epoch >= config.epochs:
+            return "epochs"
+        if config.select == "accuracy" and at.best == 1:
+            return "perfection"  # no later checkpoint could be better
+        return "patience" if at.epoch - 1 - at.best_epoch >= config.patience else ""
+
+    def _stop(self) -> None:
+        self.save()
+        raise Interrupted(f"stopped in epoch {self.position.epoch}; --resume goes on from here")
+
+    def save(self) -> None:
+        """Write ``last``: all that the rest of the run depends on."""
+        self.position.seconds = time.monotonic() - self.since
+        tally = self.runtime.total(self.tally)
+        if self.runtime.main:
+            tensors = {
+                **{MODEL + name: tensor for name, tensor in self.model.state_dict().items()},
+                **{OPTIMIZER + name: t for name, t in optimizer_tensors(self.model, self.optimizer).items()},
+                "weights": self.weights,
+                "tally": tally,
+            }
+            save_checkpoint(self.run.last, tensors, asdict(self.position))
+        self.saved = self.position.updates
+
+    def resume(self) -> None:
+        """Go back to what :meth:`save` wrote."""
+        where = self.run.last
+        tensors, state = load_checkpoint(where)
+        self.position = Position.parse(state, str(where))
+        load_weights(self.model, part(tensors, MODEL), where)
+        load_optimizer(self.model, self.optimizer, part(tensors, OPTIMIZER), where)
+        for name, own in (("weights", self.weights), ("tally", self.tally)):
+            if name not in tensors or tensors[name].shape != own.shape:
+                raise BadData(f"{where}: {name} is missing or of another shape")
+            own.copy_(tensors[name])
+        if not self.runtime.main:
+            self.tally.zero_()  # the sum is on the first rank
+        self.saved = self.position.updates
+
+
+def negative_log_likelihood(scores: Tensor, batch: Batch) -> Tensor:
+    """Minus the score of each gold token (b, n)."""
+    return -scores.gather(-1, batch.actions[..., None])[..., 0]
+
+
+def count(scores: Tensor, batch: Batch, loss: Tensor) -> Tensor:
+    """Rows, their loss, right actions, and right tokens of each slot."""
+    right = scores.detach().argmax(-1) == batch.actions  # (b, n)
+    rows = torch.tensor(float(len(right)), device=right.device)
+    return torch.stack((rows, rows * loss, right.all(1).sum(), *right.sum(0))).double()
+
+
+@torch.inference_mode()
+def step_loss(model: Policy, steps: Steps, runtime: Runtime) -> Tensor:
+    """Of this rank's part of some steps: the summed loss, the right actions, the rows (on the CPU)."""
+    result = torch.zeros(3, dtype=torch.float64)
+    rows = torch.arange(len(steps))[runtime.rank :: runtime.world]
+    rows = rows[steps.lengths[steps.state_of[rows]].argsort(stable=True)]  # of similar length together
+    for chunk in torch.split(rows, 512):
+        batch = steps.batch(chunk).to(runtime.device)
+        scores = model(batch.states, batch.lengths)
+        loss = negative_log_likelihood(scores, batch).mean(1).sum()
+        right = (scores.argmax(-1) == batch.actions).all(1).sum()
+        result += torch.stack((loss, right, torch.tensor(len(chunk), device=loss.device))).double().cpu()
+    return result

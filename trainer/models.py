@@ -1,0 +1,239 @@
+"""The model zoo: the agents of the paper, as small classes over one kit.
+
+Axes: b batch, m state, n action, d width, v action vocabulary. An agent maps states (b, m) and lengths (b) to
+scores (b, n, v): the loss is minus the score of the gold token, the choice is the best score. Given the gold
+actions in training, agents with a decoder input see some of them (teacher forcing). Ids below
+``len(contract.actions)`` are action tokens; a model with a decoder input has one more, BOS.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from trainer.config import Config
+from trainer.contract import Contract
+from trainer.errors import InvalidConfig
+from trainer.layers import (
+    AdditiveAttention,
+    Align,
+    Cell,
+    Combine,
+    Encoder,
+    Flatten,
+    Hidden,
+    PlaceAttention,
+    padding_mask,
+)
+
+
+class Policy(nn.Module):
+    """What all agents share: the encoder, and how gold tokens are mixed into what a decoder sees."""
+
+    about: ClassVar[str]
+    depth: ClassVar[int] = 4  # encoder layers in the paper
+    has_input: ClassVar[bool] = True  # whether a decoder reads action tokens, and so needs BOS
+    uses_final_state: ClassVar[bool] = True  # whether the encoder's final state has a reader
+
+    def __init__(self, config: Config, contract: Contract) -> None:
+        super().__init__()
+        self.width, self.slots = config.width, contract.action_length
+        self.bos = len(contract.actions)
+        self.vocabulary = len(contract.actions) + self.has_input
+        self.places = contract.max_state
+        self.forcing, self.draw = config.teacher_forcing, config.teacher_draw
+        self.encoder = Encoder(
+            len(contract.state_tokens) + 1, config.width, config.layers or self.depth, config.dropout
+        )
+
+    def embedding(self) -> nn.Embedding:
+        """Action tokens for a decoder's input."""
+        return nn.Embedding(self.vocabulary, self.width)
+
+    def first(self, states: Tensor) -> Tensor:
+        """BOS for every row (b)."""
+        return torch.full((len(states),), self.bos, device=states.device)
+
+    def teach(self, said: Tensor, gold: Tensor | None, whole_batch: bool = False) -> Tensor:
+        """What a decoder reads: its own choice, or in training sometimes the gold token."""
+        if gold is None or not self.training:
+            return said
+        shape = (1,) if whole_batch else gold.shape
+        return torch.where(torch.rand(shape, device=gold.device) < self.forcing, gold, said)
+
+
+class Ar(Policy):
+    """Autoregressive: one token after the other, with additive attention."""
+
+    about = "autoregressive decoder, 1 encoder layer"
+    depth = 1
+
+    def __init__(self, config: Config, contract: Contract) -> None:
+        super().__init__(config, contract)
+        self.embed = self.embedding()
+        self.attention = AdditiveAttention(self.width)
+        self.combine = Combine(self.width)
+        self.decoder = Cell(self.width, self.vocabulary, config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
+        memory, hidden = self.encoder(states, lengths)  # (b, m, d)
+        mask, keys = padding_mask(lengths, memory), self.attention.keys(memory)
+        seen, scores = self.first(states), []
+        for slot in range(self.slots):
+            context = self.attention(hidden, keys, memory, mask)  # (b, d)
+            x = self.combine(context, self.dropout(self.embed(seen)))
+            score, hidden = self.decoder(x, hidden)  # (b, v)
+            scores.append(score)
+            # The released code draws once for the whole batch; a draw for every row measured better.
+            gold = None if actions is None else actions[:, slot]
+            seen = self.teach(score.argmax(-1), gold, whole_batch=self.draw == "batch")
+        return torch.stack(scores, dim=1)  # (b, n, v)
+
+
+class ArStar(Ar):
+    """AR with a deeper encoder."""
+
+    about = "autoregressive decoder, 4 encoder layers"
+    depth = 4
+
+
+class Linear(Policy):
+    """No decoder: one linear layer over the flattened memory.
+
+    The encoder is the same kit as everywhere, so its projections of the final state exist, unused.
+    """
+
+    about = "linear layer for a decoder, 4 encoder layers"
+    has_input = False
+    uses_final_state = False
+
+    def __init__(self, config: Config, contract: Contract) -> None:
+        super().__init__(config, contract)
+        self.flatten = Flatten(self.places, self.width, self.slots, self.vocabulary)
+
+    def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
+        memory, _ = self.encoder(states, lengths)  # (b, m, d)
+        scores: Tensor = self.flatten(memory)
+        return scores.float().log_softmax(-1)  # (b, n, v)
+
+
+class Nar(Linear):
+    """Linear with a deeper encoder: the paper's non-autoregressive baseline."""
+
+    about = "linear layer for a decoder, 6 encoder layers"
+    depth = 6
+
+
+class Decoder0(Policy):
+    """The first decoder of D2 alone: its inputs are the memory, aligned to the length of the action."""
+
+    about = "the first decoder of D2 alone, 4 encoder layers"
+    has_input = False
+
+    def __init__(self, config: Config, contract: Contract) -> None:
+        super().__init__(config, contract)
+        self.align = Align(self.places, self.slots)
+        self.attention = PlaceAttention(self.width, self.places)
+        self.combine = Combine(self.width)
+        self.decoder0 = Cell(self.width, self.vocabulary, config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def decode(
+        self, cell: nn.Module, inputs: Tensor, memory: Tensor, mask: Tensor, hidden: Hidden
+    ) -> tuple[Tensor, Hidden]:
+        """One decoder over inputs (b, n, d); the attention and the combining layer are shared by all."""
+        scores = []
+        for x in inputs.unbind(1):
+            context = self.attention(x, hidden, memory, mask)  # (b, d)
+            score, hidden = cell(self.combine(context, x), hidden)
+            scores.append(score)
+        return torch.stack(scores, dim=1), hidden  # (b, n, v)
+
+    def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
+        memory, hidden = self.encoder(states, lengths)  # (b, m, d)
+        mask = padding_mask(lengths, memory)
+        return self.decode(self.decoder0, self.dropout(self.align(memory)), memory, mask, hidden)[0]
+
+
+class SharedD2(Decoder0):
+    """Dual decoders with the same parameters: the second one reads the draft of the first, shifted right."""
+
+    about = "dual decoders that share their parameters, 4 encoder layers"
+    has_input = True
+
+    def __init__(self, config: Config, contract: Contract) -> None:
+        super().__init__(config, contract)
+        self.embed = self.embedding()
+
+    @property
+    def second(self) -> nn.Module:
+        """The decoder that revises the draft."""
+        return self.decoder0
+
+    def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
+        memory, hidden = self.encoder(states, lengths)  # (b, m, d)
+        mask = padding_mask(lengths, memory)
+        aligned = self.dropout(self.align(memory))  # (b, n, d)
+        draft, hidden = self.decode(self.decoder0, aligned, memory, mask, hidden)  # (b, n, v)
+        seen = self.teach(draft.argmax(-1), actions)  # (b, n)
+        shifted = torch.cat((self.first(states)[:, None], seen[:, :-1]), dim=1)
+        embedded = self.dropout(self.embed(shifted))  # (b, n, d)
+        final, _ = self.decode(self.second, embedded, memory, mask, hidden)
+        return draft + final  # (b, n, v): the loss is the sum of both losses
+
+
+class NarStar(SharedD2):
+    """D2, the paper's agent: dual decoders with their own LSTM and output layer each."""
+
+    about = "dual decoders (D2), 4 encoder layers"
+
+    def __init__(self, config: Config, contract: Contract) -> None:
+        super().__init__(config, contract)
+        self.decoder1 = Cell(self.width, self.vocabulary, config.dropout)
+
+    @property
+    def second(self) -> nn.Module:
+        return self.decoder1
+
+
+MODELS: dict[str, type[Policy]] = {
+    "ar": Ar,
+    "ar-star": ArStar,
+    "nar": Nar,
+    "nar-star": NarStar,
+    "linear": Linear,
+    "decoder0": Decoder0,
+    "shared-d2": SharedD2,
+}
+
+
+def find_model(name: str) -> type[Policy]:
+    """The class with this name in the zoo."""
+    if name not in MODELS:
+        raise InvalidConfig(f"no model {name!r}: there are {', '.join(MODELS)}")
+    return MODELS[name]
+
+
+def count_parameters(config: Config, contract: Contract) -> int:
+    """Trainable parameters, without taking the memory for them."""
+    with torch.device("meta"):
+        model = find_model(config.model)(config, contract)
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def build_model(config: Config, contract: Contract) -> Policy:
+    """A fresh model with its first weights; the caller seeds."""
+    model = find_model(config.model)(config, contract)
+    if config.init == "released":
+        # The released code: N(0, 0.01) for all that is called a weight, 0 for the rest, and so for v.
+        for name, parameter in model.named_parameters():
+            if "weight" in name:
+                nn.init.normal_(parameter, std=0.01)
+            else:
+                nn.init.zeros_(parameter)
+        with torch.no_grad():
+            model.encoder.embed.weight[0].zero_()
+    return model

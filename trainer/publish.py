@@ -1,0 +1,171 @@
+"""Publishing an agent: weights, config and a card that states what was measured, in one commit."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from trainer.checkpoint import load_checkpoint, save_checkpoint, write, write_json
+from trainer.contract import parse_object
+from trainer.data import HUB_ID, one_line
+from trainer.errors import BadData, Failed, InvalidConfig, MissingExtra
+from trainer.models import find_model
+from trainer.run import Description
+
+MEASURES = {
+    "token_accuracy": "Token accuracy",
+    "sequence_accuracy": "Sequence accuracy",
+    "equation_accuracy": "Equation accuracy",
+}
+SPLITS = ("test", "validation")
+
+
+def publish(run: Path, to: str, private: bool = False) -> str:
+    """Publish the best agent of a run to ``hf://org/name`` or into a folder; returns where it is now."""
+    if to.startswith("hf://"):
+        name = to.removeprefix("hf://")
+        if not HUB_ID.fullmatch(name) or "@" in name:
+            raise InvalidConfig(f"{to}: hf://org/name is needed")
+        with tempfile.TemporaryDirectory() as folder:
+            prepare(run, Path(folder), name)
+            return upload(Path(folder), name, private)
+    if "://" in to:
+        raise InvalidConfig(f"{to}: hf://org/name or a folder is needed")
+    folder_path = Path(to)
+    try:
+        folder_path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failed(f"{to}: cannot be made: {error.strerror}") from error
+    prepare(run, folder_path, to)
+    return to
+
+
+def prepare(run: Path, folder: Path, name: str) -> None:
+    """Write what is published; the weights come last, so that a folder with weights is complete."""
+    description = Description.read(run / "config.json")
+    if not (run / "best.safetensors").exists():
+        raise BadData(f"{run}: no best.safetensors yet: it appears with the first validation")
+    tensors, facts = load_checkpoint(run / "best.safetensors")
+    results = measured(run, facts)
+    public = description.to_json()
+    where = str(public["data"].get("where"))
+    if Path(where).is_absolute() or Path(where).exists():
+        public["data"] = public["data"] | {"where": None}  # a path on this machine tells others nothing
+    write_json(folder / "config.json", public)
+    write(folder / "README.md", card(description, results, name).encode())
+    save_checkpoint(folder / "model.safetensors", tensors, facts)
+
+
+def measured(run: Path, facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The results that ``trainer evaluate`` left in a run, and the validation of its checkpoint."""
+    found = {}
+    for split in SPLITS:
+        path = run / f"evaluation-{split}.json"
+        if path.exists():
+            found[split] = parse_object(path.read_bytes(), str(path))
+    if isinstance(facts.get("validation"), dict):
+        found.setdefault("validation", facts["validation"])
+    return found
+
+
+def upload(folder: Path, name: str, private: bool) -> str:
+    """One commit on the hub."""
+    try:
+        from huggingface_hub import HfApi
+        from huggingface_hub.errors import HfHubHTTPError
+    except ImportError as error:
+        raise MissingExtra("huggingface_hub") from error
+    try:
+        api = HfApi()
+        api.create_repo(name, private=private or None, exist_ok=True)
+        commit = api.upload_folder(repo_id=name, folder_path=folder, commit_message="Publish the agent and its card")
+        return str(commit.commit_url)
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        raise Failed(f"hf://{name}: {one_line(error)}") from error
+
+
+def card(description: Description, results: dict[str, dict[str, Any]], name: str) -> str:
+    """The model card: how to use it, what was measured, how it was trained."""
+    config, contract = description.config, description.contract
+    where = description.data.get("where")
+    dataset = where if isinstance(where, str) and HUB_ID.fullmatch(where) and not Path(where).exists() else None
+    index = model_index(name, contract.task, results, dataset)
+    header = {
+        "library_name": "aegen",
+        "license": "mit",
+        "tags": ["text-editing", "imitation-learning", "aegen", config.model],
+        **({"datasets": [dataset.partition("@")[0]]} if dataset else {}),
+        "model-index": index,
+    }
+    columns = [title for key, title in MEASURES.items() if any(key in values for values in results.values())]
+    table = [
+        f"| split | pairs | {' | '.join(columns)} | refused actions |",
+        f"|---|---|{'---|' * len(columns)}---|",
+        *(
+            f"| {split} | {values['pairs']:,} | "
+            + " | ".join(f"{values[key]:.2f} %" for key in MEASURES if key in values)
+            + f" | {values['refused']:,} |"
+            for split, values in results.items()
+        ),
+    ]
+    settings = [f"| {key} | `{json.dumps(value)}` |" for key, value in config.to_json().items()]
+    body = f"""
+# {name.rsplit("/", 1)[-1]}
+
+An agent that edits text step by step (*Text Editing as Imitation Game*): `{config.model}`, \
+{find_model(config.model).about}, {description.parameters:,} parameters, \
+trained on the {config.train_on} demonstrations of task `{contract.task}` (edit metric {contract.metric}, \
+actions [{", ".join(contract.slots)}]).
+
+## Use
+
+```
+pip install "aegen[train]"
+trainer edit {name} "…"
+```
+
+```python
+from trainer import Agent
+
+agent = Agent.from_pretrained("{name}")
+print(agent.edit("…").text)
+```
+
+It reads at most {contract.max_state} tokens ({contract.tokens}) of the {len(contract.state_tokens):,} that \
+occur in its training data, and plays at most {contract.max_steps} steps.
+
+## Results
+
+Greedy recurrent inference through the environment.
+
+{chr(10).join(table)}
+
+## Training
+
+| setting | value |
+|---|---|
+{chr(10).join(settings)}
+
+Versions: {", ".join(f"{key} {value}" for key, value in description.versions.items())}. \
+The SHA-256 of every file it was trained on is in `config.json`.
+"""
+    # JSON is YAML, and needs no library to be written right.
+    front = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in header.items())
+    return f"---\n{front}\n---\n{body}"
+
+
+def model_index(name: str, task: str, results: dict[str, dict[str, Any]], dataset: str | None) -> list[dict[str, Any]]:
+    """The results in the form that the hub shows."""
+    listed = [
+        {
+            "task": {"type": "text2text-generation", "name": "Text editing"},
+            "dataset": {"type": dataset or task, "name": task, "split": split},
+            "metrics": [
+                {"type": key, "name": title, "value": values[key]} for key, title in MEASURES.items() if key in values
+            ],
+        }
+        for split, values in results.items()
+    ]
+    return [{"name": name.rsplit("/", 1)[-1], "results": listed}]

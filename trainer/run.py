@@ -1,0 +1,179 @@
+"""A run folder: what was asked for, what came of it, and the checkpoints.
+
+``config.json`` (settings, contract, data hashes, versions) · ``metrics.jsonl`` (a line an epoch) ·
+TensorBoard events · ``last.safetensors`` (to go on from) · ``best.safetensors`` (to play with).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from trainer.checkpoint import write, write_json
+from trainer.config import Config
+from trainer.contract import MAX_JSON, Contract, Fields, check_format, parse_object
+from trainer.data import Dataset
+from trainer.errors import BadData, Failed, FolderConflict
+
+FORMAT = 1
+PACKAGES = ("aegen", "torch", "pyarrow", "numpy", "safetensors")
+
+
+@dataclass(frozen=True)
+class Description:
+    """What ``config.json`` says: enough to rebuild the agent, and to find its data again."""
+
+    config: Config
+    contract: Contract
+    data: dict[str, Any]
+    parameters: int
+    versions: dict[str, Any]
+
+    @classmethod
+    def make(cls, config: Config, contract: Contract, dataset: Dataset, parameters: int) -> Description:
+        """Of a new run."""
+        splits = (("train", config.train_on), ("validation", "expert"), ("validation", "pairs"))
+        files: dict[str, str] = {}
+        for split, kind in splits:
+            files |= dataset.hashes(kind, split)  # type: ignore[arg-type]
+        data = {"where": dataset.where, "spec": dataset.spec, "files": files}
+        return cls(config, contract, data, parameters, versions())
+
+    @classmethod
+    def read(cls, path: Path) -> Description:
+        """Of a run folder or a published one."""
+        try:
+            with path.open("rb") as file:
+                text = file.read(MAX_JSON + 1)
+        except FileNotFoundError as error:
+            raise BadData(f"{path.parent}: no config.json, so no run is there") from error
+        except OSError as error:
+            raise BadData(f"{path}: {error.strerror}") from error
+        values = parse_object(text, str(path))
+        check_format(values, str(path))
+        read = Fields(values, str(path))
+        return cls(
+            Config.parse(read.object("config"), str(path)),
+            Contract.parse(read.object("contract"), str(path)),
+            read.object("data"),
+            read.number("parameters", 1, 1 << 50),
+            read.object("versions"),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of ``config.json``."""
+        return {
+            "format": FORMAT,
+            "library": "aegen",
+            "config": self.config.to_json(),
+            "contract": self.contract.to_json(),
+            "data": self.data,
+            "parameters": self.parameters,
+            "versions": self.versions,
+        }
+
+
+def versions() -> dict[str, Any]:
+    """What the numbers of a run may depend on."""
+    found: dict[str, Any] = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue  # run from a checkout
+    return found
+
+
+class Run:
+    """A run folder that one process at a time writes to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lock: int | None = None
+
+    @property
+    def last(self) -> Path:
+        return self.path / "last.safetensors"
+
+    @property
+    def best(self) -> Path:
+        return self.path / "best.safetensors"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    def hold(self) -> None:
+        """Make the folder and keep others out until :meth:`release`."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.lock = os.open(self.path, os.O_RDONLY)
+        except OSError as error:
+            raise Failed(f"{self.path}: cannot be written: {error.strerror}") from error
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self.release()
+            raise FolderConflict(f"{self.path}: another process trains into it") from error
+        for aside in self.path.glob(".*.aside"):  # what a kill may have left
+            aside.unlink()
+
+    def release(self) -> None:
+        """Let others in."""
+        if self.lock is not None:
+            os.close(self.lock)
+            self.lock = None
+
+    def begin(self, description: Description, resume: bool) -> bool:
+        """Describe a new run, or compare with the one that is there; True if there is a checkpoint."""
+        path = self.path / "config.json"
+        if not path.exists():
+            write_json(path, description.to_json())
+            return False
+        if not resume:
+            raise FolderConflict(f"{self.path}: there is a run already; --resume goes on with it, or choose another")
+        self.check(description)
+        return self.last.exists()
+
+    def check(self, description: Description) -> None:
+        """Refuse to go on with other settings or other data."""
+        there = Description.read(self.path / "config.json")
+        ours, theirs = description.config.to_json(), there.config.to_json()
+        for name, setting in ours.items():
+            if setting != theirs[name]:
+                raise FolderConflict(f"{self.path}: its run has {name} {theirs[name]!r}, not {setting!r}")
+        if there.data.get("files") != description.data["files"] or there.contract != description.contract:
+            raise FolderConflict(f"{self.path}: its run was trained on another dataset ({there.data.get('where')})")
+
+    def keep_metrics(self, epochs: int) -> None:
+        """Drop the lines of epochs that will be trained again, and half a line that a kill may have left."""
+        kept = [line for line in self.read_metrics() if line["epoch"] < epochs]
+        write(self.metrics, "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+    def add_metrics(self, line: dict[str, Any]) -> None:
+        """One line for one epoch."""
+        try:
+            with self.metrics.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise Failed(f"{self.metrics}: cannot be written: {error.strerror}") from error
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """The lines of ``metrics.jsonl``."""
+        lines = []
+        if self.metrics.exists():
+            for text in self.metrics.read_text().splitlines():
+                try:
+                    line = json.loads(text)
+                except ValueError:
+                    break
+                if not isinstance(line, dict) or not isinstance(line.get("epoch"), int):
+                    break
+                lines.append(line)
+        return lines

@@ -1,0 +1,214 @@
+"""Rows of shards as id tensors: unique states, unique steps, and the trajectories that use them.
+
+Axes: b batch, m state, n action. A step is stored once, however many trajectories pass through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from torch import Tensor
+
+from trainer.contract import Contract
+from trainer.data import DAMAGED, PAIR_COLUMNS, STEP_COLUMNS, Dataset, Footer, Split, one_line
+from trainer.errors import BadData
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one update learns from; ``lengths`` stay on the CPU, where packing needs them."""
+
+    states: Tensor  # (b, m)
+    lengths: Tensor  # (b)
+    actions: Tensor  # (b, n)
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on a device."""
+        return Batch(
+            self.states.to(device, non_blocking=True),
+            self.lengths,
+            self.actions.to(device, non_blocking=True),
+        )
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Unique steps, and for each trajectory the steps that it takes."""
+
+    states: Tensor  # (states, m) padded with 0
+    lengths: Tensor  # (states)
+    actions: Tensor  # (steps, n)
+    state_of: Tensor  # (steps) row of ``states``
+    taken: Tensor  # (rows) the step of every row of the shards
+    starts: Tensor  # (trajectories + 1) where each trajectory begins in ``taken``
+    skipped: int = 0  # rows with a token or a length that the contract does not know
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    @property
+    def trajectories(self) -> int:
+        return len(self.starts) - 1
+
+    def batch(self, index: Tensor) -> Batch:
+        """The steps with these numbers, padded to the longest of them."""
+        rows = self.state_of[index]
+        lengths = self.lengths[rows].long()
+        width = max(int(lengths.max()), 1)
+        return Batch(self.states[rows, :width].long(), lengths, self.actions[index].long())
+
+    def pooled(self, trajectories: Tensor) -> Tensor:
+        """The unique steps of some trajectories, in ascending order."""
+        first, last = self.starts[trajectories], self.starts[trajectories + 1]
+        counts = last - first
+        offsets = torch.repeat_interleave(first - (counts.cumsum(0) - counts), counts)
+        unique: Tensor = torch.unique(self.taken[offsets + torch.arange(len(offsets))])
+        return unique
+
+
+def encode_texts(texts: pa.Array, contract: Contract) -> tuple[Array, Array, Array]:
+    """Token strings as ids (rows, m) and lengths (rows), and which rows the contract can express."""
+    parts = pc.split_pattern(texts, " ")
+    counts = parts.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
+    empty = pc.equal(texts, "").to_numpy(zero_copy_only=False)
+    found = pc.index_in(parts.flatten(), value_set=pa.array(contract.state_tokens, texts.type))
+    flat = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)[~np.repeat(empty, counts)] + 1
+    lengths = np.where(empty, 0, counts)
+    return pad(flat, lengths, contract)
+
+
+def pad(flat: Array, lengths: Array, contract: Contract) -> tuple[Array, Array, Array]:
+    """Ragged ids (0 = unknown) as a padded matrix; rows that do not fit become empty and are marked."""
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    unknown = np.bincount(rows[flat == 0], minlength=len(lengths)) > 0
+    readable = ~unknown & (lengths <= contract.max_state)
+    kept = np.repeat(readable, lengths)
+    lengths = np.where(readable, lengths, 0)
+    kind = np.int16 if len(contract.state_tokens) < 1 << 15 else np.int32
+    states = np.zeros((len(lengths), contract.max_state), dtype=kind)
+    states[np.arange(contract.max_state) < lengths[:, None]] = flat[kept]
+    return states, lengths.astype(np.int32), readable
+
+
+def encode_actions(actions: pa.Array, contract: Contract, where: str) -> tuple[Array, Array]:
+    """Action lists as ids (rows, n), and which rows the contract can express."""
+    n = contract.action_length
+    lengths = pc.list_value_length(actions).to_numpy(zero_copy_only=False)
+    if not np.array_equal(lengths, np.full(len(actions), n)):
+        raise BadData(f"{where}: an action that does not have {n} tokens")
+    flat = actions.flatten()
+    found = pc.fill_null(pc.index_in(flat, value_set=pa.array(contract.actions, flat.type)), -1)
+    ids = found.to_numpy(zero_copy_only=False).reshape(-1, n)
+    return ids, (ids >= 0).all(axis=1)
+
+
+def number_steps(states: Array, actions: Array, vocabulary: int) -> tuple[Array, Array]:
+    """The first row of every distinct (state, action), and for each row the number of its step."""
+    code = states.astype(np.int64)
+    for slot in range(actions.shape[1]):
+        if int(code.max(initial=0)) >= (1 << 62) // max(vocabulary, 1):
+            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
+        code = code * vocabulary + actions[:, slot]
+    _, first, taken = np.unique(code, return_index=True, return_inverse=True)
+    return first, taken.reshape(-1)
+
+
+def encode_steps(table: pa.Table, contract: Contract, where: str, strict: bool = True) -> Steps:
+    """Rows as id tensors; ``strict`` refuses rows outside the contract, else they are skipped and counted."""
+    try:
+        texts = one_chunk(table["state"].dictionary_encode())
+        states, lengths, readable = encode_texts(texts.dictionary, contract)
+        state_of = texts.indices.to_numpy(zero_copy_only=False)
+        actions, sayable = encode_actions(one_chunk(table["action"]), contract, where)
+        pair, origin, step = (table[name].to_numpy() for name in ("pair", "origin", "step"))
+    except DAMAGED as error:
+        raise BadData(f"{where}: {one_line(error)}") from error
+    if any(table[name].null_count for name in STEP_COLUMNS):
+        raise BadData(f"{where}: a row with an empty cell")
+    fits = readable[state_of] & sayable
+    if strict and not fits.all():
+        row = int(np.argmin(fits))
+        shown = f"state {str(table['state'][row])[:40]!r}, action {table['action'][row].as_py()}"
+        raise BadData(f"{where}: row {row} ({shown}) does not fit its own description")
+    begins = np.ones(len(pair), dtype=bool)
+    begins[1:] = (pair[1:] != pair[:-1]) | (origin[1:] != origin[:-1]) | (step[1:] == 0)
+    trajectory = begins.cumsum()[fits]
+    first, taken = number_steps(state_of[fits], actions[fits], len(contract.actions))
+    starts = np.flatnonzero(np.diff(trajectory, prepend=-1))
+    return Steps(
+        states=torch.from_numpy(states),
+        lengths=torch.from_numpy(lengths),
+        actions=torch.from_numpy(actions[fits][first].astype(np.int32)),
+        state_of=torch.from_numpy(state_of[fits][first].astype(np.int64)),
+        taken=torch.from_numpy(taken.astype(np.int64)),
+        starts=torch.from_numpy(np.append(starts, len(taken)).astype(np.int64)),
+        skipped=int((~fits).sum()),
+    )
+
+
+def one_chunk(column: pa.ChunkedArray) -> Any:
+    """A column as one array, also when it has no rows."""
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(column.chunks)
+
+
+def load_steps(dataset: Dataset, footers: Sequence[Footer], contract: Contract, strict: bool = True) -> Steps:
+    """All steps of some shards in memory."""
+    where = f"{dataset.where}/{footers[0].shard.name.rsplit('/', 1)[0]}"
+    table = pa.concat_tables([dataset.read(footer.shard, STEP_COLUMNS) for footer in footers])
+    if not len(table):
+        raise BadData(f"{where}: no rows")
+    return encode_steps(table, contract, where, strict)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Sources and targets as token tuples, with the sources that the contract can express as ids."""
+
+    sources: list[tuple[str, ...]]
+    targets: list[tuple[str, ...]]
+    states: Tensor  # (rows, m)
+    lengths: Tensor  # (rows)
+    playable: Tensor  # (rows) bool
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+def load_pairs(dataset: Dataset, split: Split, contract: Contract) -> Pairs:
+    """The pairs of one split."""
+    tables = []
+    for footer in dataset.footers("pairs", split):
+        for name in ("task", "tokens", "arithmetic"):
+            found, needed = footer.description.get(name), getattr(contract, name)
+            if found != needed:
+                where = f"{dataset.where}/{footer.shard.name}"
+                raise BadData(f"{where}: field {name!r} is {str(found)[:60]!r}, the agent plays {needed!r}")
+        tables.append(dataset.read(footer.shard, PAIR_COLUMNS))
+    table = pa.concat_tables(tables)
+    if any(table[name].null_count for name in PAIR_COLUMNS):
+        raise BadData(f"{dataset.where}/pairs/{split}: a row with an empty cell")
+    if not len(table):
+        raise BadData(f"{dataset.where}/pairs/{split}: no rows")
+    states, lengths, playable = encode_texts(one_chunk(table["source"]), contract)
+    return Pairs(
+        sources=[split_tokens(text) for text in table["source"].to_pylist()],
+        targets=[split_tokens(text) for text in table["target"].to_pylist()],
+        states=torch.from_numpy(states),
+        lengths=torch.from_numpy(lengths),
+        playable=torch.from_numpy(playable),
+    )
+
+
+def split_tokens(text: str) -> tuple[str, ...]:
+    """The tokens of a state as it is written in a shard."""
+    return tuple(text.split(" ")) if text else ()
