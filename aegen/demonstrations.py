@@ -78,7 +78,7 @@ def write_demonstrations_shard(
             "slots": list(design.slots),
             "state_tokens": sorted(tokens),
             "action_tokens": sorted(summary.action_tokens),
-            "writable": sorted(writable_tokens(about["task"], tokens)),
+            "writable": sorted(writable_tokens(about["task"], design, tokens)),
             "max_state": summary.max_state,
             "action_length": len(design.slots),
             "max_steps": summary.max_steps,

@@ -62,7 +62,7 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
             spec = Spec(task, n, l, d, seed)
             self.pairs = list(_generated(spec, split))
             design, known, longest = _rules(spec)
-            self.game = Environment(design, writable_tokens(task, known), longest)
+            self.game = Environment(design, writable_tokens(task, design, known), longest)
             self.max_steps = max_steps or (spec.errors if task == "aec" else spec.l) + 1
         else:
             self.pairs, contract = _loaded(Folder(folder), split)

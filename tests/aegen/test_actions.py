@@ -112,9 +112,11 @@ def test_the_environment_never_raises_and_never_changes_a_state_that_it_refuses(
 
 def test_rules_of_the_tasks():
     tokens = frozenset(("+", "=", "(", "7", "12"))
-    assert writable_tokens("aor", tokens) == frozenset("+-*/=")
-    assert writable_tokens("aes", tokens) == {"7", "12"}
-    assert writable_tokens("aec", tokens) == writable_tokens("text", tokens) == tokens
+    edit, span = DESIGNS["edit"], DESIGNS["span3"]
+    assert writable_tokens("aor", DESIGNS["insert"], tokens) == frozenset("+-*/=")
+    assert writable_tokens("aes", span, tokens) == {"7", "12"}
+    assert writable_tokens("aes", edit, tokens) == tokens
+    assert writable_tokens("aec", edit, tokens) == writable_tokens("text", edit, tokens) == tokens
 
 
 def test_each_name_is_its_own_design():

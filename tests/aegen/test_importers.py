@@ -163,6 +163,7 @@ def test_unequal_lengths(tmp_path):
         ("a.jsonl", '{"source": "a", "target": "b"}\n{\n', {}, "a.jsonl:2: not valid JSON"),
         ("a.jsonl", '{"source": 1, "target": "b"}\n', {}, "a.jsonl:1: column 'source' holds no text"),
         ("a.jsonl", "[" * 100_000 + "\n", {}, "a.jsonl:1: not valid JSON"),
+        ("a.jsonl", '{"source": "\\ud800", "target": "b"}\n', {}, "a.jsonl:1: half of a surrogate pair"),
         ("a.parquet", "no parquet", {}, "not a readable Parquet"),
         ("a.m2", "S a b\nA 1 9|||x|||y|||R|||-|||0\n", {}, "outside the sentence"),
         ("a.m2", "S a b\nA x|||y\n", {}, "an edit that cannot be read"),
