@@ -79,7 +79,7 @@ class Runtime:
             for module in model.modules():
                 # Compilers cannot see into packed sequences: what holds an LSTM runs as it is.
                 if any(isinstance(child, nn.LSTM) for child in module.children()):
-                    module.forward = as_it_is(module.forward)  # type: ignore[method-assign]
+                    module.forward = as_it_is(module.forward)
             model.compile(dynamic=True)
         if self.world == 1:
             return model

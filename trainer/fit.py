@@ -55,8 +55,8 @@ def learning_rate(config: Config, epochs: float, updates: int) -> float:
 def slot_weights(accuracy: Tensor) -> Tensor:
     """The adaptive loss: each slot of the action weighs as much as it errs; all the same where none does.
 
-    >>> slot_weights(torch.tensor([1.0, 0.5, 0.75])).round(decimals=4).tolist()
-    [0.0, 0.6667, 0.3333]
+    >>> slot_weights(torch.tensor([1.0, 0.25, 0.75])).tolist()
+    [0.0, 0.75, 0.25]
     """
     error = 1 - accuracy
     return error / error.sum() if error.sum() > 0 else torch.full_like(error, 1 / len(error))

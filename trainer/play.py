@@ -1,7 +1,7 @@
 """The imitation game: an agent edits states step by step until it says DONE (recurrent inference).
 
 Axes: b batch, m state, n action. All games of a batch are played on the device at once. A finished game
-leaves the batch, and the agent is asked about games of equal length together: nothing is ever padded.
+leaves the batch, and the agent is asked about games of similar length together, padded to the longest of them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from trainer.models import Policy
 from trainer.steps import Pairs
 
 CHUNK = 1024  # games played at once
+GROUP = 256  # of them, by length, asked about at once
 
 
 @dataclass(frozen=True)
@@ -44,15 +45,14 @@ class Played:
 
 
 def act(policy: Policy, states: Tensor, lengths: Tensor) -> Tensor:
-    """The scores (b, n, v) of an agent, asked once for each length; the lengths are on the CPU."""
-    order = lengths.argsort(stable=True)
-    values, counts = torch.unique_consecutive(lengths[order], return_counts=True)
-    if len(values) == 1:
-        scores: Tensor = policy(states[:, : max(int(values[0]), 1)], lengths)
+    """The scores (b, n, v) of an agent, asked about states of similar length together; lengths on the CPU."""
+    if int(lengths.min()) == int(lengths.max()):
+        scores: Tensor = policy(states[:, : max(int(lengths[0]), 1)], lengths)
         return scores
+    order = lengths.argsort(stable=True)
     parts = [
-        policy(states[rows.to(states.device), : max(int(length), 1)], lengths[rows])
-        for length, rows in zip(values, torch.split(order, counts.tolist()), strict=True)
+        policy(states[rows.to(states.device), : max(int(lengths[rows[-1]]), 1)], lengths[rows])
+        for rows in torch.split(order, GROUP)
     ]
     joined = torch.cat(parts)
     return torch.empty_like(joined).index_copy_(0, order.to(states.device), joined)

@@ -50,7 +50,7 @@ def lessons(tmp_path_factory):
 def test_every_model_learns_every_task_by_heart(lessons, tmp_path, model, design):
     config = preset(
         "cpu", model=model, width=64, layers=1, dropout=0.0, train_on="expert", batch=128, learning_rate=1e-2,
-        updates=250, restart=0, validate_every=5,
+        updates=500, restart=0, validate_every=5,
     )  # fmt: skip
     fit(lessons[design], config, tmp_path / "run", **QUIET)
     scores = Agent.from_pretrained(tmp_path / "run").evaluate(split="train")
