@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from tests.bench import generation, startup, trajectories
+from tests.bench import generation, startup, training, trajectories
 
-PARTS = {"startup": startup.run, "generation": generation.run, "trajectories": trajectories.run}
+PARTS = {
+    "startup": startup.run,
+    "generation": generation.run,
+    "trajectories": trajectories.run,
+    "training": training.run,
+}
 
 if __name__ == "__main__":
     asked = [word for word in sys.argv[1:] if word != "--long"]
