@@ -76,14 +76,25 @@ class Draws:
         return Draws(derive_key(self.key, *purpose), self.positions)
 
 
-def chosen(draws: Draws, counts: Integers, present: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Mark ``counts[row]`` of the places where ``present`` (rows, width), each subset equally likely."""
-    width = present.shape[1]
-    keys = keyed_hash(draws.key, draws.positions[:, None] * width + np.arange(width)) >> np.uint64(1)
-    keys[~present] = np.uint64(2**64 - 1)  # absent places sort last
-    last = np.take_along_axis(np.sort(keys, axis=1), np.maximum(counts - 1, 0)[:, None], axis=1)
-    marked: npt.NDArray[np.bool_] = (keys <= last) & (counts > 0)[:, None]
-    return marked
+def picked(draws: Draws, counts: Integers, sizes: Integers) -> tuple[Integers, Integers]:
+    """For each row ``counts[row]`` of the places 0 … sizes[row]-1, each subset equally likely: (rows, places).
+
+    The j-th pick is one of the places that are left, counted past those that are taken.
+    """
+    rows = np.arange(len(counts))
+    taken: list[Integers] = []
+    found: list[tuple[Integers, Integers]] = [(rows[:0], rows[:0])]
+    for draw in range(int(counts.max(initial=0))):
+        still = counts[rows] > draw
+        rows, taken = rows[still], [column[still] for column in taken]
+        place: Integers = Draws(draws.key, draws.positions[rows]).below(draw, sizes[rows] - draw)
+        for column in taken:  # in ascending order
+            place += place >= column
+        found.append((rows, place))
+        for index, column in enumerate(taken):
+            taken[index], place = np.minimum(column, place), np.maximum(column, place)
+        taken.append(place)
+    return np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
 
 
 class Permutation:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from aegen.columns import ABSENT, FIRST_INTEGER_ID
 from aegen.equation import OPERATORS
-from aegen.sampling import Draws, chosen
+from aegen.sampling import Draws, picked
 
 DELETE, INSERT, SUBSTITUTE = range(3)
 
@@ -35,12 +35,11 @@ class Aec:
     def sources(self, cells: npt.NDArray[np.int32], draws: Draws) -> npt.NDArray[np.int32]:
         """Put mistakes into equations."""
         rows, width = cells.shape
-        places = cells != ABSENT
-        places[:, -1] = False
-        marked = chosen(draws.fork("where"), draws.below(0, self.errors + 1), places)
+        unsigned = cells[:, 0] == ABSENT
+        row, place = picked(draws.fork("where"), draws.below(0, self.errors + 1), width - 1 - unsigned)
+        column = place + unsigned[row]
         out = np.full((rows, width, 2), ABSENT, dtype=np.int32)
         out[:, :, 1] = cells
-        row, column = np.divmod(np.flatnonzero(marked), width)
         kind, token = np.divmod(draws.fork("what").at(row, column, width).below(0, 3 * self._tokens), self._tokens)
         token += np.where(token < len(OPERATORS), 0, FIRST_INTEGER_ID - len(OPERATORS))
         token[kind == DELETE] = ABSENT

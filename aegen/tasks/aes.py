@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from aegen.columns import ABSENT, CLOSE_ID, OPEN_ID, integer_ids, integers_of
 from aegen.equation import ADD, DIVIDE, MULTIPLY, SUBTRACT, Integers
-from aegen.sampling import TABLE, Draws, chosen
+from aegen.sampling import TABLE, Draws, picked
 
 WIDTH = 6  # ( - a o b )
 
@@ -73,10 +73,9 @@ class Aes:
         """Write some integers as expressions."""
         before, integers = cells[:, 0::2], cells[:, 1::2]  # each integer and the sign or operator before it
         rows, width = integers.shape
-        marked = chosen(draws.fork("where"), draws.below(0, width + 1), np.ones_like(integers, dtype=bool))
         out = np.full((rows, width, 1 + WIDTH), ABSENT, dtype=np.int32)
         out[:, :, 0], out[:, :, 1] = before, integers
-        row, column = np.divmod(np.flatnonzero(marked), width)
+        row, column = picked(draws.fork("where"), draws.below(0, width + 1), np.full(rows, width))
         v = integers_of(integers[row, column]).astype(np.int64)
         ways = self.ends[-1].take(v)
         if not ways.all():

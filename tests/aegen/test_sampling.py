@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from aegen import sampling
 from aegen.equation import OPERATORS
-from aegen.sampling import Draws, Order, Permutation, Space, below, chosen, derive_key, keyed_hash
+from aegen.sampling import Draws, Order, Permutation, Space, below, derive_key, keyed_hash, picked
 from tests import oracle
 from tests.aegen.statistics import same_distribution
 
@@ -107,16 +108,19 @@ def test_below_is_uniform(bound):
     assert same_distribution(drawn.tolist(), [i % bound for i in range(40_000)])
 
 
-def test_chosen_takes_every_subset_equally_often():
-    rows = 30_000
-    counts = np.arange(rows) % 4
-    present = np.ones((rows, 4), dtype=bool)
-    present[:, 1] = False
-    marked = chosen(Draws(1, np.arange(rows)), counts, present)
-    assert not marked[:, 1].any() and (marked.sum(axis=1) == np.minimum(counts, 3)).all()
-    pairs = [tuple(row) for row in marked[counts == 2].tolist()]
-    kinds = sorted(set(pairs))
-    assert len(kinds) == 3 and same_distribution(pairs, [kinds[i % 3] for i in range(len(pairs))])
+@pytest.mark.parametrize("size", [1, 4, 5])
+def test_every_subset_is_picked_equally_often(size):
+    rows = 40_000
+    counts = np.arange(rows) % (size + 1)
+    row, place = picked(Draws(1, np.arange(rows)), counts, np.full(rows, size))
+    found = [set() for _ in range(rows)]
+    for r, p in zip(row.tolist(), place.tolist(), strict=True):
+        found[r].add(p)
+    assert [len(places) for places in found] == counts.tolist()
+    for count in range(size + 1):
+        subsets = [frozenset(places) for places in combinations(range(size), count)]
+        drawn = [frozenset(places) for places, wanted in zip(found, counts, strict=True) if wanted == count]
+        assert same_distribution(drawn, [subsets[i % len(subsets)] for i in range(len(drawn))])
 
 
 @settings(max_examples=20)
