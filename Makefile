@@ -23,7 +23,7 @@ test: $(VENV)/installed
 	$(BIN)/python -m pytest
 
 bench: $(VENV)/installed
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench $(ARGS)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -21,7 +21,7 @@ from aegen.sampling import derive_key, keyed_hash
 from aegen.scripts import Scripts
 from aegen.trajectory import Pairs, Starts, Summary
 
-BUDGET = 1 << 18  # states that are built at once
+BUDGET = 1 << 18  # pieces of states that are put together at once
 ALGORITHMS = ("paper", "released")
 
 
@@ -44,8 +44,8 @@ class Augmentation:
             raise InvalidSpec(f"algorithm={self.algorithm}: expected one of {', '.join(ALGORITHMS)}")
         if not 0 <= self.max_edits <= 20:
             raise InvalidSpec(f"max_edits={self.max_edits}: expected 0 to 20 (each one doubles the states)")
-        if self.max_states < 0:
-            raise InvalidSpec(f"max_states={self.max_states}: expected at least 0")
+        if not 0 <= self.max_states <= 1 << 20:
+            raise InvalidSpec(f"max_states={self.max_states}: expected 0 to {1 << 20:,}")
 
 
 def shifted_states(state: Tokens, edits: list[Splice]) -> list[Tokens]:
@@ -83,7 +83,7 @@ def augmented_starts(pairs: Pairs, metric: Metric, options: Augmentation, summar
         if capped:
             summary.capped_pairs += len(group)
         choices = options.max_states if capped else 2**edits
-        step = max(1, BUDGET // max(choices * (2 * edits + 1), 1))
+        step = max(1, BUDGET // ((choices + edits + 1) * (2 * edits + 1)))
         for at in range(0, len(group), step):
             part = group[at : at + step]
             chosen = _sampled(pairs.ids[part], edits, options) if capped else _all_choices(edits)

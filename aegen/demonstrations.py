@@ -10,20 +10,23 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from aegen.actions import load_design
 from aegen.augment import Augmentation, augmented_starts
 from aegen.engine import Local
 from aegen.environment import writable_tokens
+from aegen.equation import Integers
 from aegen.errors import BadData, InvalidSpec
 from aegen.folder import Folder, SpecTree, write_missing
-from aegen.metrics import load_metric
+from aegen.metrics import Metric, load_metric
 from aegen.progress import Progress, silent
 from aegen.shards import Description, FileInfo, open_shard, read_batches, write_shard
-from aegen.trajectory import Pairs, Summary, expert_starts, step_batch
+from aegen.trajectory import Pairs, Starts, Summary, expert_starts, step_batch
 
 BATCH = 512  # pairs at a time; has no influence on the rows
+PORTION = 1 << 22  # tokens of states that are held at once, about
 TASK_DEFAULTS = {"aor": ("levenshtein", "insert"), "aes": ("span", "span"), "aec": ("levenshtein", "edit")}
 TEXT_DEFAULTS = ("levenshtein", "edit")
 
@@ -54,17 +57,16 @@ def write_demonstrations_shard(
 ) -> list[FileInfo]:
     """One shard of ``expert`` or, with an augmentation, of ``augmented``."""
     config = "augmented" if augmentation else "expert"
-    _, about = open_shard(pairs, "pairs")
+    file, about = open_shard(pairs, "pairs")
+    file.close()
     metric, design, summary = load_metric(expert.metric), load_design(expert.design), Summary()
 
     def batches() -> Iterator[pa.RecordBatch]:
         for group in read_batches(pairs, "pairs"):
             for start in range(0, len(group), BATCH):
                 batch = Pairs.of(group.slice(start, BATCH))
-                starts = (
-                    augmented_starts(batch, metric, augmentation, summary) if augmentation else expert_starts(batch)
-                )
-                yield step_batch(batch, starts, metric, design, summary)
+                for part, starts in _light(batch, metric, augmentation, summary):
+                    yield step_batch(part, starts, metric, design, summary)
 
     def describe() -> Description:
         tokens = frozenset(summary.state_tokens)
@@ -86,6 +88,43 @@ def write_demonstrations_shard(
         }
 
     return [write_shard(path, config, batches(), describe)]
+
+
+def _light(
+    batch: Pairs, metric: Metric, augmentation: Augmentation | None, summary: Summary
+) -> Iterator[tuple[Pairs, Starts]]:
+    """Starts with their pairs, in portions whose steps together are no longer than some million tokens."""
+    edits = metric.scripts(batch.sources, batch.goals, batch.alphabet).counts
+    lengths = batch.sources.lengths + batch.goals.lengths + 1
+    if not augmentation:
+        starts = expert_starts(batch)
+        for begin, end in portions((edits + 1) * lengths):
+            yield batch, starts.part(begin, end)
+        return
+    states = np.where(edits > augmentation.max_edits, augmentation.max_states, 2 ** np.minimum(edits, 20)) + 1
+    for first, last in portions(states * lengths):
+        part = batch.part(first, last)
+        starts = augmented_starts(part, metric, augmentation, summary)
+        heavy = ((edits + 1) * lengths)[first:last]
+        for begin, end in portions(heavy[starts.pair]):
+            yield part, starts.part(begin, end)
+
+
+def portions(weights: Integers) -> Iterator[tuple[int, int]]:
+    """Neighbours together, up to PORTION; what is heavier than that is alone.
+
+    >>> list(portions(np.array([1, 2, PORTION, 3])))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    begin = weight = 0
+    for index, more in enumerate(weights.tolist()):
+        if index > begin and weight + more > PORTION:
+            yield begin, index
+            begin = index
+            weight = 0
+        weight += more
+    if len(weights):
+        yield begin, len(weights)
 
 
 def write_demonstrations(
@@ -122,4 +161,7 @@ def read_expert(spec: SpecTree) -> Expert:
     """Who demonstrated in a dataset that has demonstrations."""
     if "expert" not in spec:
         raise InvalidSpec("there are no expert trajectories yet: run `aegen trajectories` first")
-    return Expert(spec["expert"]["metric"], spec["expert"]["design"])
+    metric, design = (spec["expert"].get(key) for key in ("metric", "design"))
+    if not isinstance(metric, str) or not isinstance(design, str):
+        raise BadData("the manifest's spec names no metric and design for expert")
+    return Expert(metric, load_design(design).name)

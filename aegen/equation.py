@@ -104,7 +104,7 @@ def integer_type(n: int, l: int) -> type[np.signedinteger[Any]]:
     for kind in (np.int32, np.int64):
         if bound <= np.iinfo(kind).max:
             return kind
-    raise InvalidSpec(f"n={n}, l={l}: intermediate values reach {bound:.1e}, beyond 63 bits (at most 9.2e18)")
+    raise InvalidSpec(f"n={n}, l={l}: intermediate values take {bound.bit_length()} bits, beyond 63 bits")
 
 
 def fold(

@@ -37,6 +37,7 @@ class Manifest:
 
     spec: SpecTree
     files: dict[str, FileInfo]
+    capped_pairs: int = 0  # pairs whose shifted states are a sample
 
     @property
     def configs(self) -> list[str]:
@@ -52,7 +53,8 @@ class Manifest:
 
     def to_json(self) -> str:
         files = {name: asdict(info) for name, info in sorted(self.files.items())}
-        return json.dumps({"format": FORMAT, "spec": self.spec, "files": files}, indent=1, sort_keys=True) + "\n"
+        record = {"format": FORMAT, "spec": self.spec, "files": files, "capped_pairs": self.capped_pairs}
+        return json.dumps(record, indent=1, sort_keys=True) + "\n"
 
 
 def differences(there: Mapping[str, Any], asked: Mapping[str, Any], prefix: str = "") -> list[str]:
@@ -94,15 +96,22 @@ class Folder:
         record = parse_json(raw, path)
         check_format(record.get("format"), path)
         spec, files = record.get("spec"), record.get("files")
-        if not isinstance(spec, dict) or not isinstance(files, dict):
-            raise BadData(f"{path}: spec and files are expected to be objects")
+        if (
+            not isinstance(spec, dict)
+            or not isinstance(files, dict)
+            or not all(isinstance(s, dict) for s in spec.values())
+        ):
+            raise BadData(f"{path}: spec, its parts, and files are expected to be objects")
         listed = {}
         for name, info in files.items():
             shard_parts(name)
             if not isinstance(info, dict) or {key: type(entry) for key, entry in info.items()} != _INFO_TYPES:
                 raise BadData(f"{path}: {name}: expected rows, bytes and sha256")
             listed[name] = FileInfo(**info)
-        return Manifest(spec, listed)
+        capped = record.get("capped_pairs", 0)
+        if type(capped) is not int:
+            raise BadData(f"{path}: capped_pairs is expected to be a number")
+        return Manifest(spec, listed, capped)
 
     def check_writable(self) -> None:
         """Find out before the work, not after it, that the folder cannot be made."""
@@ -152,8 +161,15 @@ class Folder:
         spec: SpecTree = {}
         for config in SCHEMAS:
             for path in sorted((self.path / config).glob("*.parquet"))[:1]:
-                spec.update(open_shard(path)[1].get("spec", {}))
+                spec.update(_spec_of(path))
         return spec
+
+    def remove_unlisted(self, manifest: Manifest, spec: SpecTree) -> None:
+        """Remove shards that no manifest lists and that were made for another spec: a run that failed left them."""
+        for config in SCHEMAS:
+            for path in sorted((self.path / config).glob("*.parquet")):
+                if f"{config}/{path.name}" not in manifest.files and differences(_spec_of(path), _part(spec, config)):
+                    path.unlink()
 
     def done(self, name: str, spec: SpecTree) -> FileInfo | None:
         """A shard of this spec that an interrupted run has finished already."""
@@ -162,6 +178,7 @@ class Folder:
             return None
         file, description = open_shard(path)
         if description.get("spec") != spec:
+            file.close()
             raise FolderConflict(
                 f"{path}: {'; '.join(differences(description.get('spec', {}), spec)) or 'another spec'}"
             )
@@ -170,10 +187,31 @@ class Folder:
 
     def finish(self, spec: SpecTree, files: Mapping[str, FileInfo]) -> Manifest:
         """Write the manifest, which makes the dataset complete."""
-        manifest = Manifest(dict(spec), dict(files))
+        capped = sum(
+            _described(self.path / name).get("capped_pairs", 0) for name in files if name.startswith("augmented/")
+        )
+        manifest = Manifest(dict(spec), dict(files), capped)
         with Aside(self.path / MANIFEST) as aside:
             aside.write_text(manifest.to_json(), encoding="utf-8")
         return manifest
+
+
+def _spec_of(path: Path) -> SpecTree:
+    """The spec in a shard's description."""
+    spec = _described(path).get("spec")
+    return spec if isinstance(spec, dict) else {}
+
+
+def _described(path: Path) -> dict[str, Any]:
+    file, description = open_shard(path)
+    file.close()
+    return description
+
+
+def _part(spec: SpecTree, config: str) -> SpecTree:
+    """What the shards of a config depend on: itself and what comes before it."""
+    needed = {"expert": ("pairs", "expert"), "augmented": ("pairs", "expert", "augmented")}.get(config, ("pairs",))
+    return {key: spec[key] for key in needed if key in spec}
 
 
 def write_missing(

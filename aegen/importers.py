@@ -105,7 +105,7 @@ class Import:
         if "\0" in text:
             raise BadData(f"{where}: a NUL character")
         if any("\ud800" <= character <= "\udfff" for character in text):
-            raise BadData(f"{where}: half of a surrogate pair, which is no character")
+            raise BadData(f"{where}: not valid UTF-8, or half of a surrogate pair")
         if self.task != "text":  # the released equations write == for the paper's =
             text = " ".join("=" if token == "==" else token for token in text.split())
         tokens = tokenize(text, self.tokens)

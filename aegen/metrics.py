@@ -144,13 +144,16 @@ class Custom:
         pair = f"for {' '.join(state)!r} -> {' '.join(goal)!r}"
         try:
             for splice in self.function(state, goal):
+                if not isinstance(splice, Splice) or not isinstance(splice.new, tuple):
+                    raise InvalidEdit(f"{splice!r} is no Splice with a tuple of tokens")
                 if splice.start < behind:
                     raise InvalidEdit(f"{splice} is not to the right of the edit before it")
                 reached = splice.apply(reached)
                 behind = splice.start + len(splice.new)
                 found.append(splice)
-        except AegenError as error:
-            raise InvalidEdit(f"metric {self.name}: {error}, {pair}") from None
+        except Exception as error:  # whatever a stranger's function does, the user wants to know for which pair
+            what = str(error) if isinstance(error, AegenError) else f"{type(error).__name__}: {error}"
+            raise InvalidEdit(f"metric {self.name}: {what}, {pair}") from None
         if reached != goal:
             raise InvalidEdit(f"metric {self.name}: its edits end at {' '.join(reached)!r}, {pair}")
         return found
@@ -206,17 +209,20 @@ def load_metric(name: str) -> Metric:
     """
     if name in METRICS:
         return METRICS[name]()
-    for found in entry_points(group=ENTRY_POINTS, name=name):
-        return Custom(name, found.load(), _backend(found.value))
+    for point in entry_points(group=ENTRY_POINTS, name=name):
+        return Custom(name, point.load(), _backend(point.value))
     module, _, function = name.partition(":")
     if not function:
         raise InvalidSpec(f"metric={name}: expected one of {', '.join(METRICS)}, or package.module:function")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # a module beside the user, as `python -m` would find it
     try:
-        return Custom(name, getattr(import_module(module), function), _backend(module))
-    except (ImportError, AttributeError) as error:
-        raise InvalidSpec(f"metric={name}: {error}") from None
+        found = getattr(import_module(module), function)
+    except Exception as error:  # importing a stranger's module can do anything
+        raise InvalidSpec(f"metric={name}: {type(error).__name__}: {error}") from None
+    if not callable(found):
+        raise InvalidSpec(f"metric={name}: {function} is not a function")
+    return Custom(name, found, _backend(module))
 
 
 def _backend(module: str) -> dict[str, str]:

@@ -64,8 +64,9 @@ def add_expert(folder: Folder, expert: Expert, engine: Local, progress: Progress
 
 def add_augmented(folder: Folder, augmentation: Augmentation, engine: Local, progress: Progress = silent) -> Done:
     """Augmented trajectories for a folder that has expert ones."""
-    read_expert(folder.manifest().spec)
-    return _add(folder, {"augmented": asdict(augmentation)}, engine, progress)
+    expert = read_expert(folder.manifest().spec)
+    # TA is TG from other states: it must be by the same expert, down to the version that breaks ties.
+    return _add(folder, {"expert": expert.as_dict(), "augmented": asdict(augmentation)}, engine, progress)
 
 
 def _add(folder: Folder, more: SpecTree, engine: Local, progress: Progress) -> Done:
@@ -74,6 +75,7 @@ def _add(folder: Folder, more: SpecTree, engine: Local, progress: Progress) -> D
         return done, False
     tree = {**there.spec, **more}
     with folder.writing():
+        folder.remove_unlisted(there, tree)
         return folder.finish(tree, there.files | _demonstrate(folder, tree, there.files, engine, progress)), True
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TextIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -58,11 +59,23 @@ def _lines(path: Path) -> Iterator[tuple[str, str, str]]:
                 if len(raw) == MAX_LINE and not raw.endswith(b"\n"):
                     raise BadData(f"{where}: a line of more than {MAX_LINE:,} bytes")
                 try:
-                    yield where, raw.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8"), ""
+                    yield where, _without_ending(raw).decode("utf-8-sig" if number == 1 else "utf-8"), ""
                 except UnicodeDecodeError as error:
                     yield where, "", f"not valid UTF-8 (byte {error.start + 1} of the line)"
     except OSError as error:
         raise BadData(f"{path}: {error.strerror}") from None
+
+
+def _open(path: Path) -> TextIO:
+    try:
+        return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+    except OSError as error:
+        raise BadData(f"{path}: {error.strerror}") from None
+
+
+def _without_ending(line: bytes) -> bytes:
+    """A line without the one line break that ends it."""
+    return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def _digests(*paths: Path) -> list[dict[str, str]]:
@@ -91,7 +104,8 @@ class Parallel:
         for left, right in zip_longest(_lines(self.source), _lines(self.target), fillvalue=missing):
             if "missing" in (left[2], right[2]):
                 longer, shorter = (left, self.target) if right is missing else (right, self.source)
-                raise BadData(f"{longer[0]}: {shorter.name} has fewer lines")
+                yield Row(longer[0], problem=f"{shorter.name} has fewer lines")
+                continue
             problem = left[2] or right[2]
             if not problem and (not left[1] or not right[1]):
                 problem = "an empty line"
@@ -160,24 +174,20 @@ class Table:
 
     def _csv(self) -> Iterator[tuple[int, dict[str, Any], str]]:
         delimiter = "\t" if self.kind == "tsv" else ","
-        lines = _lines(self.path)
-
-        def texts() -> Iterator[str]:
-            for where, text, problem in lines:
-                if problem or "\0" in text:
-                    raise BadData(f"{where}: {problem or 'a NUL character'}")
-                yield text + "\n"
-
-        reader = csv.DictReader(texts(), delimiter=delimiter, strict=True)
-        for name in (self.source, self.target):
-            if name not in (reader.fieldnames or []):
-                raise BadData(f"{self.path.name}: no column {name!r}; there are {', '.join(reader.fieldnames or [])}")
-        try:
-            for record in reader:
-                short = None in record or None in record.values()
-                yield reader.line_num, record, "another number of columns than the header" if short else ""
-        except csv.Error as error:
-            raise BadData(f"{self.path.name}:{reader.line_num}: {error}") from None
+        csv.field_size_limit(MAX_LINE)
+        # Bytes that are no UTF-8 come through as characters that the importer refuses, row by row.
+        with _open(self.path) as file:
+            reader = csv.DictReader(file, delimiter=delimiter, strict=True)
+            for name in (self.source, self.target):
+                if name not in (reader.fieldnames or []):
+                    there = ", ".join(reader.fieldnames or [])
+                    raise BadData(f"{self.path.name}: no column {name!r}; there are {there}")
+            try:
+                for record in reader:
+                    short = None in record or None in record.values()
+                    yield reader.line_num, record, "another number of columns than the header" if short else ""
+            except csv.Error as error:
+                raise BadData(f"{self.path.name}:{reader.line_num}: {error}") from None
 
     def _jsonl(self) -> Iterator[tuple[int, dict[str, Any], str]]:
         for number, (_, text, problem) in enumerate(_lines(self.path), start=1):
@@ -220,25 +230,30 @@ class M2:
         return {"annotator": self.annotator}
 
     def rows(self) -> Iterator[Row]:
-        row: Row | None = None
-        edits: list[tuple[int, int, list[str]]] = []
-        for where, text, problem in _lines(self.path):
-            if problem:
-                yield Row(where, problem=problem)
-            elif text.startswith("S ") or text == "S":
-                if row:
-                    yield self._corrected(row, edits)
-                row, edits = Row(where, source=text[2:]), []
-            elif text.startswith("A ") and row:
+        block: list[tuple[str, str, str]] = []
+        for line in _lines(self.path):
+            _, text, problem = line
+            if block and not problem and (not text or text.startswith("S ")):
+                yield self._read(block)
+                block = []
+            if text or problem:
+                block.append(line)
+        if block:
+            yield self._read(block)
+
+    def _read(self, block: list[tuple[str, str, str]]) -> Row:
+        """One sentence and its edits; what is wrong with one line is wrong with all of them."""
+        edits = []
+        for number, (where, text, problem) in enumerate(block):
+            if problem or not text.startswith("A " if number else "S "):
+                return Row(where, problem=problem or "a line that begins with neither S nor A, or not where it should")
+            if number:
                 edit, trouble = self._edit(text)
                 if trouble:
-                    row = replace(row, problem=trouble)
-                elif edit:
+                    return Row(where, problem=trouble)
+                if edit:
                     edits.append(edit)
-            elif text:
-                yield Row(where, problem="a line that begins with neither S nor A")
-        if row:
-            yield self._corrected(row, edits)
+        return self._corrected(Row(block[0][0], source=block[0][1][2:]), edits)
 
     def _edit(self, text: str) -> tuple[tuple[int, int, list[str]] | None, str]:
         fields = text[2:].split("|||")
@@ -249,7 +264,8 @@ class M2:
             return None, "an edit that cannot be read"
         if annotator != self.annotator or fields[1] == "noop" or start < 0:
             return None, ""
-        return (start, stop, fields[2].split(" ") if fields[2] not in ("", "-NONE-") else []), ""
+        written = fields[2].split("||")[0]  # the first of several alternatives
+        return (start, stop, written.split(" ") if written not in ("", "-NONE-") else []), ""
 
     @staticmethod
     def _corrected(row: Row, edits: list[tuple[int, int, list[str]]]) -> Row:
@@ -346,4 +362,6 @@ def _guess(paths: tuple[Path, ...]) -> str:
         return SUFFIXES[path.suffix]
     if path.is_file():
         raise InvalidSpec(f"{path.name}: cannot tell its format; say --kind {' | '.join(KINDS[1:])}")
+    if not path.exists() and not re.fullmatch(r"[\w.-]+/[\w.-]+(:[\w.-]+)?", str(path)):
+        raise BadData(f"{path}: No such file or directory, and not the id of a dataset (owner/name)")
     return "datasets"

@@ -114,8 +114,8 @@ class Permutation:
 
         if domain > TABLE:
             return step
-        table = step(np.arange(domain)).astype(np.int32)  # shift is at most 2^63 / domain
-        return table.take
+        table = step(np.arange(domain))
+        return (table.astype(np.int32) if shift <= 1 << 31 else table).take
 
     def __call__(self, positions: Integers) -> tuple[Integers, Integers]:
         """The pairs (half below a, half below b) at these positions."""

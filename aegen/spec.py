@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -12,6 +13,8 @@ TASKS = ("aor", "aes", "aec")
 SPLITS = ("train", "validation", "test")
 _LETTERS = {"n": "n", "l": "l", "d": "d", "s": "seed", "e": "errors", "v": "variants", "r": "rows_per_shard"}
 _WORDS = {"div": ("division", True), "paper": ("split", "paper")}
+MAX_N = 10**6  # the vocabulary is held in memory
+MAX_VARIANTS = 10**4
 _SCALES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
@@ -55,12 +58,12 @@ class Spec:
                 raise InvalidSpec(f"{name} is an option of {task}, not of {self.task}")
         if self.variants and self.task == "aor":
             raise InvalidSpec("variants: aor has one source for each target; expected aes or aec")
-        if self.candidates >= 2**63:
-            raise InvalidSpec(
-                f"n={self.n}, l={self.l}: {self.candidates:.1e} candidate equations, beyond 63 bits (9.2e18)"
-            )
-        if self.d > self.candidates:
-            raise InvalidSpec(f"d={self.d:,}: there are only {self.candidates:,} left sides for n={self.n}, l={self.l}")
+        for name, most in (("n", MAX_N), ("variants", MAX_VARIANTS)):
+            if getattr(self, name) > most:
+                raise InvalidSpec(f"{name}={getattr(self, name)}: expected at most {most:,}")
+        bits = math.log2(2 * self.n - 1) + (self.l - 2) * math.log2(4 * self.n)
+        if bits >= 63:
+            raise InvalidSpec(f"n={self.n}, l={self.l}: {bits:,.0f} bits to number the left sides, beyond 63 bits")
 
     def _at_least(self, name: str, least: int) -> None:
         if getattr(self, name) < least:

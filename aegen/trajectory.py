@@ -62,6 +62,11 @@ class Pairs:
             alphabet,
         )
 
+    def part(self, begin: int, end: int) -> Pairs:
+        """The pairs begin … end-1."""
+        index = np.arange(begin, end)
+        return Pairs(self.ids[begin:end], self.sources.rows(index), self.goals.rows(index), self.alphabet)
+
 
 @dataclass(frozen=True)
 class Starts:
@@ -70,6 +75,10 @@ class Starts:
     pair: npt.NDArray[np.int64]
     origin: npt.NDArray[np.int32]
     states: Ragged
+
+    def part(self, begin: int, end: int) -> Starts:
+        """The starts begin … end-1."""
+        return Starts(self.pair[begin:end], self.origin[begin:end], self.states.rows(np.arange(begin, end)))
 
 
 @dataclass
@@ -157,8 +166,14 @@ class _Steps:
         fits = design.expresses(removed, added)
         if not fits.all():
             worst = int(np.flatnonzero(~fits)[0])
+            pair = self.pair[self.edits[worst]]
+            source, goal = (
+                " ".join(next(side.rows(np.array([pair])).tuples(pairs.alphabet)))
+                for side in (pairs.sources, pairs.goals)
+            )
+            edit = f"an edit that replaces {removed[worst]} tokens by {added[worst]}"
             raise InvalidEdit(
-                f"design {design.name} cannot express an edit that replaces {removed[worst]} tokens by {added[worst]}"
+                f"design {design.name} cannot express {edit}: pair {pairs.ids[pair]}, {source!r} -> {goal!r}"
             )
         places = int(np.max([scripts.new_start + removed], initial=0)) + 1
         first_place, first_token = len(SPECIAL), len(SPECIAL) + places

@@ -20,10 +20,11 @@ from aegen.escape import split_state
 from aegen.folder import Folder, Manifest
 from aegen.progress import Progress, silent
 from aegen.sampling import Space
-from aegen.shards import SCHEMAS, file_info, open_shard, read_batches, shard_parts
+from aegen.shards import SCHEMAS, file_info, open_shard, read_batches, shard_name, shard_parts
 from aegen.spec import SPLITS, Spec
 
 Findings = dict[str, int]
+STEP_CONFIGS = ("expert", "augmented")
 
 
 def verify(folder: Folder, engine: Local, progress: Progress = silent) -> Findings:
@@ -33,19 +34,22 @@ def verify(folder: Folder, engine: Local, progress: Progress = silent) -> Findin
     jobs: list[tuple[Callable[..., int], tuple[object, ...]]] = []
     spec = manifest.spec.get("pairs", {})
     generated = spec.get("made") == "generated"
+    contracts = {
+        config: read_contract(folder, manifest, config) for config in manifest.configs if config in STEP_CONFIGS
+    }
     for name in [name for config in SCHEMAS for name in manifest.shards(config)]:
         config, split = shard_parts(name)
         if config in ("pairs", "variants"):
             jobs.append((check_pairs, (folder / name, config, split, spec if generated else None)))
         else:
-            contract = read_contract(folder, manifest, config)
-            jobs.append((check_steps, (folder / name, folder / _pairs_of(name), config, contract)))
+            jobs.append((check_steps, (folder / name, folder / _pairs_of(name), config, contracts[config])))
     with progress("verifying", len(jobs)) as advance:
         rows = 0
         for found in engine.map(_call, jobs):
             rows += found
             advance(1)
     findings = {"files": len(manifest.files), "rows": rows}
+    _check_complete(folder, manifest)
     if generated:
         _check_unique(folder, manifest, _spec(folder, spec))
     findings["sources in two splits"] = sum(overlaps(folder, manifest).values())
@@ -79,6 +83,21 @@ def _check_files(folder: Folder, manifest: Manifest) -> None:
         for path in sorted((folder / config).glob("*.parquet")):
             if f"{config}/{path.name}" not in manifest.files:
                 raise BadData(f"{path}: not in the manifest")
+
+
+def _check_complete(folder: Folder, manifest: Manifest) -> None:
+    """Every split of every config is there with all its shards, and generated data is as large as its spec says."""
+    for config in ("pairs", *(config for config in manifest.spec if config in STEP_CONFIGS)):
+        for split in SPLITS if config != "augmented" else ("train",):
+            names = manifest.shards(config, split)
+            if names != [shard_name(config, split, index, len(names)) for index in range(len(names))] or not names:
+                raise BadData(f"{folder.path}: the manifest does not list all shards of {config}/{split}")
+    spec = manifest.spec.get("pairs", {})
+    if spec.get("made") == "generated":
+        wanted = {"pairs": spec.get("d"), "variants": spec.get("variants", 0) * manifest.rows("pairs", "train")}
+        for config, rows in wanted.items():
+            if manifest.rows(config) != rows:
+                raise BadData(f"{folder.path}: {manifest.rows(config)} rows of {config}, the spec says {rows}")
 
 
 def _spec(folder: Folder, settings: dict[str, object]) -> Spec:
@@ -217,6 +236,8 @@ def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int
                 if pair != seen_pair:
                     raise wrong(f"pair {pair}, expected {seen_pair}")
                 trajectory, number = (pair, origin), 0
+                if index != 0:
+                    raise wrong(f"a trajectory that begins with step {index}")
             elif tokens != expected or trajectory != (pair, origin) or index != number:
                 raise wrong("a step that does not follow from the one before")
             outcome = step(tokens, tuple(action))

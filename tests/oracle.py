@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
+from functools import lru_cache
 
 OPERATORS = "+-*/"
 
@@ -52,6 +53,7 @@ def aor_source(target: list[str]) -> list[str]:
     return [token for token in target if token.isdigit()]
 
 
+@lru_cache(maxsize=4)
 def expressions(n: int, division: bool = False) -> dict[int, list[list[str]]]:
     """All ``( a o b )`` by value."""
     table: dict[int, list[list[str]]] = {}

@@ -41,6 +41,20 @@ def test_stages_and_import(run, tmp_path):
     assert "expert.metric is lcs there" in one_line(run("trajectories", "d", check=2))
 
 
+def test_a_stage_that_failed_does_not_block_the_next(run, tmp_path):
+    (tmp_path / "a.csv").write_text("source,target\nab,ac\nb,c\n")
+    run("import", "a.csv", "--tokens", "chars", "--split", "100/0/0", "--out", "d")
+    assert "cannot express" in one_line(run("trajectories", "d", "--design", "insert", check=2))
+    run("trajectories", "d")
+    assert "is sound" in run("verify", "d").stdout
+
+
+@pytest.mark.parametrize("body", ["return None", "return [(0, 1, ('x',))]", "raise KeyError('oops')", "return 3"])
+def test_whatever_a_users_metric_does_the_pair_is_shown(run, tmp_path, body):
+    (tmp_path / "mine.py").write_text(f"def metric(state, goal):\n    {body}\n")
+    assert "mine:metric" in one_line(run("build", *AOR, "--metric", "mine:metric", "--out", "d", check=2))
+
+
 def test_pipes_get_no_bars_and_no_colours(run):
     done = run("build", *AOR, "--out", "d")
     assert done.stderr == "" and "\x1b" not in run("show", "d").stdout
@@ -54,7 +68,9 @@ def test_pipes_get_no_bars_and_no_colours(run):
         (("generate", "aor", "--n", 10, "--l", 5, "--d", 0), "d=0: expected at least 1"),
         (("generate", "aor", "--n", 10, "--l", 5, "--d", 100_000), "exactly 82,342 valid equations"),
         (("generate", "xyz", "--n", 10, "--l", 5, "--d", 10), "task=xyz: expected one of aor, aes, aec"),
-        (("generate", "aor", "--n", 10**7, "--l", 5, "--d", 10), "63 bits"),
+        (("generate", "aor", "--n", 10**6, "--l", 5, "--d", 10), "63 bits"),
+        (("generate", "aor", "--n", 2, "--l", 3, "--d", 25), "exactly 0 valid equations"),
+        (("generate", "aor", "--n", 10, "--l", 300, "--d", 1), "63 bits"),
         (("build", *AOR, "--metric", "nothing"), "metric=nothing"),
         (("build", *AOR, "--design", "nothing"), "design=nothing"),
         (("build", *AOR, "--algorithm", "nothing"), "algorithm=nothing"),

@@ -156,7 +156,10 @@ def test_killed_at_any_moment_a_rerun_finishes_with_the_same_bytes(tmp_path):
     duration = time.monotonic() - started
     for moment in range(1, 7):
         out = tmp_path / str(moment)
-        process = subprocess.Popen([*COMMAND, "--out", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        workers = ("--workers", str(1 + moment % 2))
+        process = subprocess.Popen(
+            [*COMMAND, *workers, "--out", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         time.sleep(duration * moment / 7)
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -29,15 +29,17 @@ def test_tables_change_nothing(monkeypatch):
     assert all((x == y).all() for x, y in zip(fast, slow, strict=True))
 
 
-def test_a_space_near_63_bits_does_not_wrap():
-    space = Space(1500, 6)
-    assert 2**50 < space.candidates < 2**63
-    order = Order(1500, 6, derive_key("large"))
+@pytest.mark.parametrize("n,l", [(1500, 6), (20_000, 4), (100_000, 4), (10**6, 3)])
+def test_large_spaces_do_not_wrap(n, l):
+    space = Space(n, l)
+    assert 2**40 < space.candidates < 2**63
+    order = Order(n, l, derive_key("large"))
     positions = np.concatenate([np.arange(5000), space.candidates - 1 - np.arange(5000)])
     left, right = order.permutation(positions)
     assert ((left >= 0) & (left < space.prefixes) & (right >= 0) & (right < space.suffixes)).all()
     assert len(set(zip(left.tolist(), right.tolist(), strict=True))) == len(positions)
-    assert len(set((left // 2**30).tolist())) > 90  # all of the range is reached
+    for half, size in ((left, space.prefixes), (right, space.suffixes)):
+        assert same_distribution((half * 10 // size).tolist(), [i % 10 for i in range(len(half))])  # all of the range
 
 
 @given(st.integers(2, 40), st.integers(3, 6), st.data())

@@ -139,6 +139,17 @@ def test_number_of_errors_is_an_option(errors):
     assert same_distribution(*lengths)
 
 
+def test_variants_that_would_leak_are_drawn_again():
+    """In a small space the same sources come again and again."""
+    spec = Spec("aec", 3, 4, 100, variants=20, errors=2)
+    layout = plan(spec, Local())
+    sources = [
+        {source for batch in batches(spec, layout, config, split) for source in batch.column("source").to_pylist()}
+        for config, split in (("variants", "train"), ("pairs", "validation"), ("pairs", "test"))
+    ]
+    assert not sources[0] & (sources[1] | sources[2])
+
+
 @pytest.mark.parametrize("task", ["aes", "aec"])
 def test_variants_are_more_sources_of_training_targets(task):
     spec = Spec(task, 10, 5, 2000, variants=3)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aegen import demonstrations, pipeline
 from aegen.actions import DESIGNS, DONE
 from aegen.augment import Augmentation, augmented_starts, shifted_states
 from aegen.demonstrations import TASK_DEFAULTS
 from aegen.edits import Splice, replay
+from aegen.engine import Local
 from aegen.environment import Environment
 from aegen.errors import InvalidEdit, InvalidSpec
 from aegen.escape import split_state
+from aegen.folder import Folder
 from aegen.metrics import load_metric
+from aegen.spec import Spec
 from aegen.trajectory import Pairs, Summary, expert_starts, step_batch, trajectory
 from tests import plain
 from tests.aegen.strategies import LCS, LEVENSHTEIN, SPAN, pairs, sequences, short_pairs, spans
@@ -161,6 +166,27 @@ def test_beyond_max_edits_a_sample_is_taken(source, max_edits, max_states):
     assert summary.capped_pairs == 1
     assert found <= everything and len(found) <= max_states
     assert starts.states.values.tolist() == again.states.values.tolist()
+
+
+def test_the_manifest_says_how_many_pairs_were_sampled(tmp_path):
+    manifest, _ = pipeline.build(Spec("aec", 10, 12, 30, errors=15), Folder(tmp_path), Local())
+    counts = [
+        len(LEVENSHTEIN.splices(*(tuple(row[side].split()) for side in ("source", "target"))))
+        for row in train(tmp_path)
+    ]
+    assert manifest.capped_pairs == sum(count > 10 for count in counts) > 0
+    assert Folder(tmp_path).manifest() == manifest
+
+
+def train(folder):
+    return pq.read_table(folder / "pairs" / "train-00000-of-00001.parquet").to_pylist()
+
+
+def test_portions_change_nothing(tmp_path, monkeypatch):
+    spec = Spec("aec", 10, 5, 60)
+    whole, _ = pipeline.build(spec, Folder(tmp_path / "whole"), Local())
+    monkeypatch.setattr(demonstrations, "PORTION", 50)
+    assert pipeline.build(spec, Folder(tmp_path / "parts"), Local())[0] == whole
 
 
 def test_forty_edits_are_no_problem():

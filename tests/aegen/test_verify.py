@@ -89,10 +89,10 @@ def _duplicate(table):
 MEANING = {
     "an equation that does not hold": (PAIRS, replace("target", 3, "2 + 2 + 2 = 2"), "row 3: no equation"),
     "an equation of another size": (PAIRS, replace("target", 3, "2 + 2 = 4"), "row 3: no equation"),
-    "a duplicate": (PAIRS, _duplicate, "occur twice|begin with"),
     "ids": (PAIRS, replace("id", 3, 0), "ids do not ascend"),
     "a step that does not follow": (NAME, replace("state", 1, "7 7 7 7"), "does not follow|does not begin"),
     "an action that is refused": (NAME, lambda t: replace("action", 0, ["POS_9"] * len(t["action"][0]))(t), "refuses"),
+    "a first step that is not 0": (NAME, replace("step", 0, 99), "begins with step 99"),
     "a missing step": (NAME, lambda t: t.slice(0, len(t) - 1), "end before"),
     "missing trajectories": (NAME, lambda t: t.slice(0, 0), "end before"),
     "another pair": (NAME, replace("pair", 0, 77), "pair 77"),
@@ -132,6 +132,8 @@ def test_descriptions_that_lie(folder, describe, message):
         ("[" * 100_000, "not valid JSON"),
         ('{"format": 2, "spec": {}, "files": {}}', "format version 2"),
         ('{"format": 1, "spec": [], "files": {}}', "expected to be objects"),
+        ('{"format": 1, "spec": {"pairs": 3}, "files": {}}', "expected to be objects"),
+        ('{"format": 1, "spec": {}, "files": {}}', "not in the manifest"),
         ('{"format": 1, "spec": {}, "files": {"../../secret": {}}}', "not the name of a shard"),
         ('{"format": 1, "spec": {}, "files": {"pairs/../x/train-1.parquet": {}}}', "not the name of a shard"),
         ('{"format": 1, "spec": {}, "files": {"pairs/train-00000-of-00001.parquet": {"rows": "1"}}}', "expected rows"),
@@ -143,16 +145,33 @@ def test_manifests_are_not_trusted(folder, text, message):
         verify(folder, Local())
 
 
-def test_a_leak_is_found(folder):
-    train = pq.read_table(folder / PAIRS)["source"][0].as_py()
-    target = pq.read_table(folder / PAIRS)["target"][0].as_py()
-    name = PAIRS.replace("train", "test")
+@pytest.fixture
+def pairs_only(tmp_path):
+    folder = Folder(tmp_path / "pairs")
+    pipeline.generate(Spec("aec", 10, 4, 120), folder, Local())
+    return folder
 
-    def leak(table):
-        return replace("target", 0, target)(replace("source", 0, train)(table))
 
-    rewrite(folder, name, leak)
-    with pytest.raises(BadData, match="occur in two splits|occur twice|begin"):
+def test_a_duplicate_is_found(pairs_only):
+    rewrite(pairs_only, PAIRS, _duplicate)
+    with pytest.raises(BadData, match="1 equations occur twice"):
+        verify(pairs_only, Local())
+
+
+def test_a_leak_is_found(pairs_only):
+    source = pq.read_table(pairs_only / PAIRS)["source"][0].as_py()
+    rewrite(pairs_only, PAIRS.replace("train", "test"), replace("source", 0, source))
+    with pytest.raises(BadData, match="1 sources occur in two splits"):
+        verify(pairs_only, Local())
+
+
+@pytest.mark.parametrize("name", [PAIRS, PAIRS.replace("train", "test"), NAME])
+def test_a_manifest_that_leaves_something_out(folder, name):
+    manifest = json.loads((folder / MANIFEST).read_text())
+    del manifest["files"][name]
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    (folder / name).unlink()
+    with pytest.raises(BadData, match="does not list all|missing|rows of pairs"):
         verify(folder, Local())
 
 
