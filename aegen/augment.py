@@ -16,7 +16,6 @@ from aegen.columns import Ragged
 from aegen.edits import Splice
 from aegen.equation import Integers, Tokens
 from aegen.errors import InvalidSpec
-from aegen.metrics import Metric
 from aegen.sampling import derive_key, keyed_hash
 from aegen.scripts import Scripts
 from aegen.trajectory import Pairs, Starts, Summary
@@ -72,9 +71,11 @@ def shifted_states(state: Tokens, edits: list[Splice]) -> list[Tokens]:
     return found
 
 
-def augmented_starts(pairs: Pairs, metric: Metric, options: Augmentation, summary: Summary) -> Starts:
-    """Each pair's own source and, behind it, its shifted states in the order in which Algorithm 2 finds them."""
-    scripts = metric.scripts(pairs.sources, pairs.goals, pairs.alphabet)
+def augmented_starts(pairs: Pairs, scripts: Scripts, options: Augmentation, summary: Summary) -> Starts:
+    """Each pair's own source and, behind it, its shifted states in the order in which Algorithm 2 finds them.
+
+    ``scripts`` are the pairs' own.
+    """
     own = np.arange(len(pairs.ids))
     parts = [(own, np.full(len(own), -1), pairs.sources)]  # (pair, number of the choice, state)
     for edits in np.unique(scripts.counts).tolist():

@@ -35,7 +35,7 @@ class Ragged:
     [2, 1]
     """
 
-    values: npt.NDArray[np.int32]
+    values: Integers
     offsets: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -53,10 +53,10 @@ class Ragged:
         offsets = np.zeros(len(cells) + 1, dtype=np.int64)
         np.cumsum(present.sum(axis=1), out=offsets[1:])
         # Several times faster than cells[present].
-        return cls(cells.ravel().take(np.flatnonzero(present)).astype(np.int32, copy=False), offsets)
+        return cls(cells.ravel().take(np.flatnonzero(present)), offsets)
 
     @classmethod
-    def of_slices(cls, pool: npt.NDArray[np.int32], starts: Integers, lengths: Integers, rows: Integers) -> Ragged:
+    def of_slices(cls, pool: Integers, starts: Integers, lengths: Integers, rows: Integers) -> Ragged:
         """Rows made of pieces ``pool[start:start + length]``; piece k ends its row where ``rows`` says.
 
         ``rows`` holds, for each row, the number of pieces before it (and the total at the end).
@@ -147,10 +147,15 @@ def integers_of(ids: Integers) -> Integers:
     return ids - (FIRST_INTEGER_ID - 2)
 
 
-def equation_cells(equations: Equations) -> npt.NDArray[np.int32]:
+def equation_cells(equations: Equations) -> Integers:
     """Equations as cells: sign or nothing, integer, then operator and integer in turn, ``=``, integer."""
     rows, pairs = equations.operators.shape
-    cells = np.full((rows, 2 * pairs + 4), ABSENT, dtype=np.int32)
+    most = FIRST_INTEGER_ID + max(
+        column.max(initial=0) for column in (abs(equations.first), equations.operands, equations.right)
+    )
+    cells = np.full(
+        (rows, 2 * pairs + 4), ABSENT, dtype=np.int16 if most < 1 << 15 else np.int32
+    )  # the less, the faster
     cells[equations.first < 0, 0] = OPERATORS.index("-")
     cells[:, 1] = integer_ids(abs(equations.first))
     cells[:, 2:-2:2] = equations.operators
@@ -160,11 +165,11 @@ def equation_cells(equations: Equations) -> npt.NDArray[np.int32]:
     return cells
 
 
-def equation_texts(cells: npt.NDArray[np.int32], n: int) -> pa.StringArray:
+def equation_texts(cells: Integers, n: int) -> pa.StringArray:
     """Equations as texts: each integer is written together with the sign or operator before it, in half the time."""
     if n > PAIRED:
         return Ragged.of_cells(cells).texts(arithmetic_vocabulary(n))
-    words = (cells[:, 0::2] + 1) * np.int32(n) + (cells[:, 1::2] - FIRST_INTEGER_ID)
+    words = (cells[:, 0::2] + 1) * np.int32(n) + (cells[:, 1::2].astype(np.int32) - FIRST_INTEGER_ID)
     offsets = np.arange(len(cells) + 1) * words.shape[1]
     return Ragged(words.ravel(), offsets).texts(_signed_integers(n))
 

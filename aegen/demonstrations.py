@@ -25,7 +25,7 @@ from aegen.progress import Progress, silent
 from aegen.shards import Description, FileInfo, open_shard, read_batches, write_shard
 from aegen.trajectory import Pairs, Starts, Summary, expert_starts, step_batch
 
-BATCH = 512  # pairs at a time; has no influence on the rows
+BATCH = 1024  # pairs at a time; has no influence on the rows
 PORTION = 1 << 22  # tokens of states that are held at once, about
 TASK_DEFAULTS = {"aor": ("levenshtein", "insert"), "aes": ("span", "span"), "aec": ("levenshtein", "edit")}
 TEXT_DEFAULTS = ("levenshtein", "edit")
@@ -94,7 +94,8 @@ def _light(
     batch: Pairs, metric: Metric, augmentation: Augmentation | None, summary: Summary
 ) -> Iterator[tuple[Pairs, Starts]]:
     """Starts with their pairs, in portions whose steps together are no longer than some million tokens."""
-    edits = metric.scripts(batch.sources, batch.goals, batch.alphabet).counts
+    scripts = metric.scripts(batch.sources, batch.goals, batch.alphabet)
+    edits = scripts.counts
     lengths = batch.sources.lengths + batch.goals.lengths + 1
     if not augmentation:
         starts = expert_starts(batch)
@@ -104,7 +105,7 @@ def _light(
     states = np.where(edits > augmentation.max_edits, augmentation.max_states, 2 ** np.minimum(edits, 20)) + 1
     for first, last in portions(states * lengths):
         part = batch.part(first, last)
-        starts = augmented_starts(part, metric, augmentation, summary)
+        starts = augmented_starts(part, scripts.part(first, last), augmentation, summary)
         heavy = ((edits + 1) * lengths)[first:last]
         for begin, end in portions(heavy[starts.pair]):
             yield part, starts.part(begin, end)
@@ -117,14 +118,16 @@ def portions(weights: Integers) -> Iterator[tuple[int, int]]:
     [(0, 2), (2, 3), (3, 4)]
     """
     begin = weight = 0
+    if weights.sum() <= PORTION:  # the usual case, without a loop
+        yield 0, len(weights)
+        return
     for index, more in enumerate(weights.tolist()):
         if index > begin and weight + more > PORTION:
             yield begin, index
             begin = index
             weight = 0
         weight += more
-    if len(weights):
-        yield begin, len(weights)
+    yield begin, len(weights)
 
 
 def write_demonstrations(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,7 @@ from aegen.shards import FORMAT, PAIRS, Description, FileInfo, ShardWriter, shar
 from aegen.spec import SPLITS, Spec
 from aegen.tasks import task_of
 
-Cells = npt.NDArray[np.int32]
+Cells = Integers
 
 
 def key_of(spec: Spec, purpose: str) -> int:
@@ -46,22 +46,39 @@ def order_of(spec: Spec) -> Order:
 
 @dataclass(frozen=True)
 class Block:
-    """The valid equations of one block with their sources and splits (0, 1, 2 as in SPLITS)."""
+    """The valid equations of one block; what a pass does not ask for is not made."""
 
+    spec: Spec
     positions: npt.NDArray[np.int64]
     targets: Cells
-    sources: Cells
-    splits: npt.NDArray[np.int8]
+
+    @cached_property
+    def sources(self) -> Ragged:
+        """One source for each equation."""
+        draws = Draws(key_of(self.spec, "source"), self.positions)
+        return Ragged.of_cells(task_of(self.spec).sources(self.targets, draws))
+
+    @cached_property
+    def splits(self) -> npt.NDArray[np.int8]:
+        """The split of each equation: 0, 1, 2 as in SPLITS."""
+        by_source = self.spec.split == "source" and not task_of(self.spec).one_target
+        return split_of(self.spec, self.sources if by_source else self.positions)
+
+    @cached_property
+    def texts(self) -> tuple[pa.StringArray, pa.StringArray]:
+        """All sources and targets."""
+        n = self.spec.n
+        return self.sources.texts(arithmetic_vocabulary(n)), equation_texts(self.targets, n)
 
 
-def split_of(spec: Spec, positions: npt.NDArray[np.int64], sources: Cells) -> npt.NDArray[np.int8]:
+def split_of(spec: Spec, keys: Ragged | Integers) -> npt.NDArray[np.int8]:
     """70 % of all hashes mean train, 15 % validation, 15 % test.
 
-    Where a source has one possible target, unique targets cannot share it, and the cheaper hash will do.
+    The hash is of the source or, where that is asked for or a source has one possible target anyway (so that unique
+    targets cannot share it), of the position.
     """
     key = key_of(spec, "split")
-    by_source = spec.split == "source" and not task_of(spec).one_target
-    words = Ragged.of_cells(sources).hashes(key) if by_source else keyed_hash(key, positions)
+    words = keys.hashes(key) if isinstance(keys, Ragged) else keyed_hash(key, keys)
     bounds = [np.uint64(2**64 * part // 100) for part in (70, 85)]
     return ((words >= bounds[0]).view(np.int8) + (words >= bounds[1])).astype(np.int8)
 
@@ -69,11 +86,9 @@ def split_of(spec: Spec, positions: npt.NDArray[np.int64], sources: Cells) -> np
 @lru_cache(maxsize=16)
 def scan(spec: Spec, block: int) -> Block:
     """All rows of one block; the last few are kept, so that small datasets are scanned once, not twice."""
-    order, task = order_of(spec), task_of(spec)
+    order = order_of(spec)
     positions, found = order.equations(block * order.block, (block + 1) * order.block)
-    targets = equation_cells(found)
-    sources = task.sources(targets, Draws(key_of(spec, "source"), positions))
-    return Block(positions, targets, sources, split_of(spec, positions, sources))
+    return Block(spec, positions, equation_cells(found))
 
 
 def count(spec: Spec, block: int) -> tuple[int, ...]:
@@ -146,7 +161,8 @@ def stripe_batches(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str
     """The same rows as batches: (config, split, batch)."""
     for split, first, rows, mine in stripe(spec, layout, index):
         ids = np.arange(first, first + len(mine)) + layout.first_id(split)
-        yield "pairs", split, _batch(spec, ids, rows.sources[mine], rows.targets[mine])
+        texts = [column.take(of_numbers(mine)) for column in rows.texts]
+        yield "pairs", split, pa.record_batch([of_numbers(ids), *texts], schema=PAIRS)
         if spec.variants and split == "train":
             yield "variants", split, variants(spec, ids, rows, mine)
 
@@ -167,28 +183,23 @@ def variants(spec: Spec, ids: Integers, rows: Block, mine: Integers) -> pa.Recor
     targets = rows.targets[mine].repeat(spec.variants, axis=0)
     positions = rows.positions[mine].repeat(spec.variants)
     sources = _draw_variants(spec, targets, positions, np.tile(np.arange(spec.variants), len(mine)))
-    return _batch(spec, ids.repeat(spec.variants), sources, targets)
+    texts = sources.texts(arithmetic_vocabulary(spec.n)), equation_texts(targets, spec.n)
+    return pa.record_batch([of_numbers(ids.repeat(spec.variants)), *texts], schema=PAIRS)
 
 
-def _batch(spec: Spec, ids: Integers, sources: Cells, targets: Cells) -> pa.RecordBatch:
-    source_texts = Ragged.of_cells(sources).texts(arithmetic_vocabulary(spec.n))
-    return pa.record_batch([of_numbers(ids), source_texts, equation_texts(targets, spec.n)], schema=PAIRS)
-
-
-def _draw_variants(spec: Spec, targets: Cells, positions: Integers, numbers: Integers) -> Cells:
+def _draw_variants(spec: Spec, targets: Cells, positions: Integers, numbers: Integers) -> Ragged:
     """Variant ``numbers[row]`` of each row; each attempt is a fresh draw of (position, number, attempt)."""
-    task, out = task_of(spec), np.empty((0, 0), dtype=np.int32)
-    waiting, attempt = np.arange(len(targets)), 0
+    by_source = spec.split == "source" and not task_of(spec).one_target
+    parts, waiting, attempt = [], np.arange(len(targets)), 0
     while len(waiting):
         key = derive_key(key_of(spec, "source"), "variant", attempt)
         words = keyed_hash(key, positions[waiting] * spec.variants + numbers[waiting]).astype(np.int64)
-        drawn = task.sources(targets[waiting], Draws(key, words))
-        if not attempt:
-            out = np.empty_like(drawn)
-        out[waiting] = drawn
-        waiting = waiting[split_of(spec, positions[waiting], drawn) != 0]
-        attempt += 1
-    return out
+        drawn = Ragged.of_cells(task_of(spec).sources(targets[waiting], Draws(key, words)))
+        (good,) = np.nonzero(split_of(spec, drawn) == 0) if by_source else (np.arange(len(waiting)),)
+        parts.append((waiting[good], drawn.rows(good)))
+        waiting, attempt = np.delete(waiting, good), attempt + 1
+    order = np.argsort(np.concatenate([rows for rows, _ in parts]))
+    return Ragged.joined([drawn for _, drawn in parts]).rows(order)
 
 
 def describe(spec: Spec, config: str, split: str) -> Description:

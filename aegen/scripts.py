@@ -41,6 +41,13 @@ class Scripts:
         """The four columns."""
         return self.start, self.stop, self.new_start, self.new_stop
 
+    def part(self, begin: int, end: int) -> Scripts:
+        """The scripts of the pairs begin … end-1."""
+        if (begin, end) == (0, len(self.offsets) - 1):
+            return self
+        first, last = self.offsets[begin], self.offsets[end]
+        return Scripts(self.offsets[begin : end + 1] - first, *(column[first:last] for column in self.edits))
+
     @classmethod
     def merged(cls, rows: int, parts: list[tuple[Integers, Scripts]]) -> Scripts:
         """Scripts of the rows 0 … rows-1 from parts that say which rows theirs are."""

@@ -64,6 +64,8 @@ class Pairs:
 
     def part(self, begin: int, end: int) -> Pairs:
         """The pairs begin … end-1."""
+        if (begin, end) == (0, len(self.ids)):
+            return self
         index = np.arange(begin, end)
         return Pairs(self.ids[begin:end], self.sources.rows(index), self.goals.rows(index), self.alphabet)
 
@@ -78,6 +80,8 @@ class Starts:
 
     def part(self, begin: int, end: int) -> Starts:
         """The starts begin … end-1."""
+        if (begin, end) == (0, len(self.pair)):
+            return self
         return Starts(self.pair[begin:end], self.origin[begin:end], self.states.rows(np.arange(begin, end)))
 
 

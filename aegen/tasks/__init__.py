@@ -5,9 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import ClassVar, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from aegen.equation import Integers
 from aegen.errors import InvalidSpec
 from aegen.sampling import Draws
 from aegen.spec import Spec
@@ -22,7 +20,7 @@ class Task(Protocol):
     name: ClassVar[str]
     one_target: ClassVar[bool]  # whether a source can belong to one target only
 
-    def sources(self, cells: npt.NDArray[np.int32], draws: Draws) -> npt.NDArray[np.int32]:
+    def sources(self, cells: Integers, draws: Draws) -> Integers:
         """One source for each equation, drawn by the rows' own randomness."""
         ...
 

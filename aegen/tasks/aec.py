@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from aegen.columns import ABSENT, FIRST_INTEGER_ID
-from aegen.equation import OPERATORS
+from aegen.equation import OPERATORS, Integers
 from aegen.sampling import Draws, picked
 
 DELETE, INSERT, SUBSTITUTE = range(3)
@@ -32,13 +31,13 @@ class Aec:
     def _tokens(self) -> int:
         return len(OPERATORS) + self.n
 
-    def sources(self, cells: npt.NDArray[np.int32], draws: Draws) -> npt.NDArray[np.int32]:
+    def sources(self, cells: Integers, draws: Draws) -> Integers:
         """Put mistakes into equations."""
         rows, width = cells.shape
         unsigned = cells[:, 0] == ABSENT
         row, place = picked(draws.fork("where"), draws.below(0, self.errors + 1), width - 1 - unsigned)
         column = place + unsigned[row]
-        out = np.full((rows, width, 2), ABSENT, dtype=np.int32)
+        out = np.full((rows, width, 2), ABSENT, dtype=cells.dtype)
         out[:, :, 1] = cells
         kind, token = np.divmod(draws.fork("what").at(row, column, width).below(0, 3 * self._tokens), self._tokens)
         token += np.where(token < len(OPERATORS), 0, FIRST_INTEGER_ID - len(OPERATORS))

@@ -69,11 +69,11 @@ class Aes:
         first[product], second[product] = factor, v[product] // factor
         return first, np.array([ADD, ADD, SUBTRACT, MULTIPLY, DIVIDE])[kind], second
 
-    def sources(self, cells: npt.NDArray[np.int32], draws: Draws) -> npt.NDArray[np.int32]:
+    def sources(self, cells: Integers, draws: Draws) -> Integers:
         """Write some integers as expressions."""
         before, integers = cells[:, 0::2], cells[:, 1::2]  # each integer and the sign or operator before it
         rows, width = integers.shape
-        out = np.full((rows, width, 1 + WIDTH), ABSENT, dtype=np.int32)
+        out = np.full((rows, width, 1 + WIDTH), ABSENT, dtype=cells.dtype)
         out[:, :, 0], out[:, :, 1] = before, integers
         row, column = picked(draws.fork("where"), draws.below(0, width + 1), np.full(rows, width))
         v = integers_of(integers[row, column]).astype(np.int64)

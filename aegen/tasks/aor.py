@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
+from aegen.equation import Integers
 from aegen.sampling import Draws
 
 
@@ -18,6 +16,6 @@ class Aor:
     name: ClassVar[str] = "aor"
     one_target: ClassVar[bool] = False
 
-    def sources(self, cells: npt.NDArray[np.int32], draws: Draws) -> npt.NDArray[np.int32]:
+    def sources(self, cells: Integers, draws: Draws) -> Integers:
         """Drop sign, operators and ``=``."""
         return cells[:, 1::2]

@@ -35,6 +35,10 @@ def columns(many) -> Pairs:
     return Pairs.of(batch)
 
 
+def starts_of(pairs, metric, options, summary):
+    return augmented_starts(pairs, metric.scripts(pairs.sources, pairs.goals, pairs.alphabet), options, summary)
+
+
 def rows(batch: pa.RecordBatch):
     return [tuple(row.values()) for row in batch.to_pylist()]
 
@@ -92,7 +96,7 @@ def test_the_papers_examples(task):
 def test_the_fast_path_is_the_plain_path(metric, many):
     fast = columns(many)
     assert rows(step_batch(fast, expert_starts(fast), metric, EDIT, Summary())) == plain_rows(many, metric, EDIT)
-    starts = augmented_starts(fast, metric, Augmentation(), Summary())
+    starts = starts_of(fast, metric, Augmentation(), Summary())
     assert rows(step_batch(fast, starts, metric, EDIT, Summary())) == plain_rows(many, metric, EDIT, augment=True)
 
 
@@ -100,7 +104,7 @@ def test_the_fast_path_is_the_plain_path(metric, many):
 @given(st.lists(spans(), min_size=1, max_size=5))
 def test_the_fast_path_is_the_plain_path_for_spans(design, many):
     fast = columns(many)
-    starts = augmented_starts(fast, SPAN, Augmentation(), Summary())
+    starts = starts_of(fast, SPAN, Augmentation(), Summary())
     made = rows(step_batch(fast, starts, SPAN, DESIGNS[design], Summary()))
     assert made == plain_rows(many, SPAN, DESIGNS[design], augment=True)
 
@@ -148,7 +152,7 @@ def test_the_plain_algorithms_agree_where_nothing_can_tie(numbers):
 
 @given(pairs)
 def test_released_takes_every_proper_choice(pair):
-    starts = augmented_starts(columns([pair]), LEVENSHTEIN, Augmentation("released"), Summary())
+    starts = starts_of(columns([pair]), LEVENSHTEIN, Augmentation("released"), Summary())
     edits = len(LEVENSHTEIN.splices(*pair))
     assert len(starts.pair) == 1 + max(2**edits - 2, 0)
 
@@ -159,8 +163,8 @@ def test_beyond_max_edits_a_sample_is_taken(source, max_edits, max_states):
     goal = tuple(f"n{i}" for i in range(5)) + source
     summary = Summary()
     options = Augmentation(max_edits=max_edits, max_states=max_states, seed=3)
-    starts = augmented_starts(columns([(source, goal)]), LEVENSHTEIN, options, summary)
-    again = augmented_starts(columns([(source, goal)]), LEVENSHTEIN, options, Summary())
+    starts = starts_of(columns([(source, goal)]), LEVENSHTEIN, options, summary)
+    again = starts_of(columns([(source, goal)]), LEVENSHTEIN, options, Summary())
     everything = set(shifted_states(source, LEVENSHTEIN.splices(source, goal)))
     found = set(list(starts.states.tuples(columns([(source, goal)]).alphabet))[1:])
     assert summary.capped_pairs == 1
@@ -192,7 +196,7 @@ def test_portions_change_nothing(tmp_path, monkeypatch):
 def test_forty_edits_are_no_problem():
     source, goal = ("a",) * 40, ("b",) * 40
     summary = Summary()
-    starts = augmented_starts(columns([(source, goal)]), LEVENSHTEIN, Augmentation(max_states=100), summary)
+    starts = starts_of(columns([(source, goal)]), LEVENSHTEIN, Augmentation(max_states=100), summary)
     assert 90 < len(starts.pair) <= 101 and summary.capped_pairs == 1
 
 
@@ -242,8 +246,8 @@ def test_the_released_data(task, released):
     metric, design = (load_metric(TASK_DEFAULTS[task][0]), DESIGNS[TASK_DEFAULTS[task][1]])
     summary = Summary()
     expert = step_batch(fast, expert_starts(fast), metric, design, summary)
-    paper = augmented_starts(fast, metric, Augmentation("paper"), Summary())
-    counts = len(augmented_starts(fast, metric, Augmentation("released"), Summary()).pair), len(paper.pair)
+    paper = starts_of(fast, metric, Augmentation("paper"), Summary())
+    counts = len(starts_of(fast, metric, Augmentation("released"), Summary()).pair), len(paper.pair)
     augmented = step_batch(fast, paper, metric, design, Summary())
     assert (*counts, summary.max_steps, summary.max_state, unique(expert), unique(augmented)) == RELEASED[task]
 
