@@ -1,4 +1,4 @@
-"""The few exceptions a user can meet; only ``cli.py`` turns them into exit codes."""
+"""The few exceptions a user can meet; only ``aegen.cli`` turns them into exit codes."""
 
 from __future__ import annotations
 
