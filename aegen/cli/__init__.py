@@ -3,7 +3,7 @@
 Nothing heavy is imported here; each command imports what it needs.
 """
 
-from aegen.cli import looking, making
+from aegen.cli import looking, making, sharing
 from aegen.cli.common import main
 
-__all__ = ["looking", "main", "making"]
+__all__ = ["looking", "main", "making", "sharing"]
