@@ -72,8 +72,14 @@ def check_card(folder: Folder) -> None:
 
 def write_card(folder: Folder, manifest: Manifest, terms: Terms | None = None) -> list[str]:
     """Render all companions into the folder; those that no longer belong there go. Their names."""
-    check_card(folder)
     made = render(folder, manifest, terms or Terms.of(folder, manifest))
+    write_companions(folder, made)
+    return list(made)
+
+
+def write_companions(folder: Folder, made: dict[str, bytes]) -> None:
+    """Make the folder's companions these; what is right already is not touched."""
+    check_card(folder)
     for name in COMPANIONS:
         path = folder / name
         if name not in made:
@@ -81,7 +87,6 @@ def write_card(folder: Folder, manifest: Manifest, terms: Terms | None = None) -
         elif not path.is_file() or path.read_bytes() != made[name]:
             with Aside(path) as aside:
                 aside.write_bytes(made[name])
-    return list(made)
 
 
 def render(folder: Folder, manifest: Manifest, terms: Terms) -> dict[str, bytes]:

@@ -25,6 +25,10 @@ class FolderConflict(AegenError):
     """The folder already holds something else, or somebody else is writing to it."""
 
 
+class NoAccess(AegenError):
+    """The hub or a storage does not let us in, or has no such thing."""
+
+
 class MissingExtra(AegenError):
     """A command needs a package of an optional extra."""
 

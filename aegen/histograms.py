@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow.compute as pc
 
-from aegen.actions import DONE, Design
+from aegen.actions import Design
+from aegen.arrow import SPACE, to_numbers
 from aegen.edits import Splice
 from aegen.folder import Folder, Manifest
 from aegen.shards import read_batches
@@ -23,16 +25,17 @@ class Histograms:
 
 def histograms(folder: Folder, manifest: Manifest, config: str, design: Design) -> Histograms:
     """Counted over all splits of a config, one row group in memory at a time."""
-    found = Histograms()
+    found, reached = Histograms(), Counter[int]()
     for name in manifest.shards(config):
         for batch in read_batches(folder / name, config, ["step", "action"]):
-            last = pc.equal(pc.list_element(batch.column("action"), 0), DONE)
-            for entry in pc.value_counts(pc.filter(batch.column("step"), last)).to_pylist():
-                found.lengths[entry["values"] + 1] += entry["counts"]
-            for entry in pc.value_counts(pc.binary_join(batch.column("action"), " ")).to_pylist():
+            reached.update(dict(enumerate(np.bincount(to_numbers(batch.column("step"))).tolist())))
+            for entry in pc.value_counts(pc.binary_join(batch.column("action"), SPACE)).to_pylist():
                 edit = design.decode(tuple(entry["values"].split(" ")))
                 if isinstance(edit, Splice):
                     found.kinds[edit_kind(edit)] += entry["counts"]
+    for step, count in sorted(reached.items()):  # who has a step k but no step k+1 has k+1 steps
+        if ended := count - reached[step + 1]:
+            found.lengths[step + 1] = ended
     return found
 
 
