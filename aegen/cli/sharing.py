@@ -88,3 +88,23 @@ def pull(source: str, out: Path) -> tuple[Manifest, bool]:
     from aegen.publish import pull as fetch
 
     return fetch(source, Folder(out))
+
+
+@main.command()
+@click.argument("folders", nargs=-1, required=True, type=FOLDER)
+@click.option("--link", default="{name}", show_default=True, help="Where each is, for example hf://org/{name}.")
+@click.option("--out", type=FOLDER, required=True, help="The Markdown file.")
+def collection(folders: tuple[Path, ...], link: str, out: Path) -> None:
+    """List dataset FOLDERS on one page: task, N, L, D and sizes, with links.
+
+    \b
+    Example: aegen collection aor aes aec --link hf://org/{name} --out collection.md
+    """
+    from aegen.collection import collection as render
+    from aegen.folder import Folder
+    from aegen.shards import Aside
+
+    page = render([Folder(folder) for folder in folders], link)
+    with Aside(out) as aside:
+        aside.write_text(page, encoding="utf-8")
+    click.echo(f"{len(folders)} datasets -> {out}")
