@@ -92,19 +92,8 @@ def test_a_damaged_shard_is_named(run, tmp_path):
 
 def test_help_has_an_example_for_every_command(run):
     listed = run("--help").stdout
-    for command in (
-        "build",
-        "generate",
-        "import",
-        "trajectories",
-        "augment",
-        "show",
-        "stats",
-        "verify",
-        "card",
-        "publish",
-        "pull",
-    ):
+    making = ("build", "generate", "import", "trajectories", "augment")
+    for command in (*making, "show", "stats", "verify", "card", "publish", "pull", "collection"):
         assert command in listed and "Example" in run(command, "--help").stdout
 
 
