@@ -1,4 +1,4 @@
-"""The few exceptions a user can meet; only ``cli.py`` turns them into exit codes."""
+"""The few exceptions a user can meet; only ``aegen.cli`` turns them into exit codes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ class BadData(AegenError):
 
 class FolderConflict(AegenError):
     """The folder already holds something else, or somebody else is writing to it."""
+
+
+class NoAccess(AegenError):
+    """The hub or a storage does not let us in, or has no such thing."""
 
 
 class MissingExtra(AegenError):

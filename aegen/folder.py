@@ -73,6 +73,26 @@ def differences(there: Mapping[str, Any], asked: Mapping[str, Any], prefix: str 
     return found
 
 
+def parse_manifest(raw: bytes, where: object) -> Manifest:
+    """A manifest from untrusted bytes; its file names cannot lead out of the folder."""
+    record = parse_json(raw, where)
+    check_format(record.get("format"), where)
+    spec, files = record.get("spec"), record.get("files")
+    parts = [*spec.values()] if isinstance(spec, dict) else [None]
+    if not isinstance(spec, dict) or not isinstance(files, dict) or not all(isinstance(part, dict) for part in parts):
+        raise BadData(f"{where}: spec, its parts, and files are expected to be objects")
+    listed = {}
+    for name, info in files.items():
+        shard_parts(name)
+        if not isinstance(info, dict) or {key: type(entry) for key, entry in info.items()} != _INFO_TYPES:
+            raise BadData(f"{where}: {name}: expected rows, bytes and sha256")
+        listed[name] = FileInfo(**info)
+    capped = record.get("capped_pairs", 0)
+    if type(capped) is not int:
+        raise BadData(f"{where}: capped_pairs is expected to be a number")
+    return Manifest(spec, listed, capped)
+
+
 class Folder:
     """A dataset folder on disk; reading needs a manifest, writing a lock."""
 
@@ -87,31 +107,13 @@ class Folder:
         return (self.path / MANIFEST).is_file()
 
     def manifest(self) -> Manifest:
-        """The manifest of a finished folder; its file names cannot lead out of the folder."""
+        """The manifest of a finished folder."""
         path = self.path / MANIFEST
         try:
             raw = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             raise BadData(f"{self.path}: no {MANIFEST}, so this is not a finished dataset") from None
-        record = parse_json(raw, path)
-        check_format(record.get("format"), path)
-        spec, files = record.get("spec"), record.get("files")
-        if (
-            not isinstance(spec, dict)
-            or not isinstance(files, dict)
-            or not all(isinstance(s, dict) for s in spec.values())
-        ):
-            raise BadData(f"{path}: spec, its parts, and files are expected to be objects")
-        listed = {}
-        for name, info in files.items():
-            shard_parts(name)
-            if not isinstance(info, dict) or {key: type(entry) for key, entry in info.items()} != _INFO_TYPES:
-                raise BadData(f"{path}: {name}: expected rows, bytes and sha256")
-            listed[name] = FileInfo(**info)
-        capped = record.get("capped_pairs", 0)
-        if type(capped) is not int:
-            raise BadData(f"{path}: capped_pairs is expected to be a number")
-        return Manifest(spec, listed, capped)
+        return parse_manifest(raw, path)
 
     def check_writable(self) -> None:
         """Find out before the work, not after it, that the folder cannot be made."""

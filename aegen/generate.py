@@ -22,7 +22,7 @@ from aegen.arrow import of_numbers
 from aegen.columns import Ragged, arithmetic_vocabulary, equation_cells, equation_texts
 from aegen.engine import Local
 from aegen.equation import Integers
-from aegen.errors import InvalidSpec
+from aegen.errors import AegenError, BadData, InvalidSpec
 from aegen.folder import Folder, SpecTree, write_missing
 from aegen.progress import Progress, silent
 from aegen.sampling import Draws, Order, derive_key, keyed_hash, order
@@ -218,6 +218,17 @@ def describe(spec: Spec, config: str, split: str) -> Description:
 def spec_tree(spec: Spec) -> SpecTree:
     """The spec as manifests and shards record it."""
     return {"pairs": {"made": "generated", **spec.as_dict()}}
+
+
+def read_spec(tree: SpecTree, where: object) -> Spec | None:
+    """The spec that a manifest records; None where the pairs were not generated."""
+    settings = dict(tree.get("pairs", {}))
+    if settings.pop("made", None) != "generated":
+        return None
+    try:
+        return Spec(**settings)
+    except (TypeError, AegenError) as error:
+        raise BadData(f"{where}: the manifest's spec is none: {error}") from None
 
 
 def write_stripe(folder: Path, names: tuple[str, ...], spec: Spec, layout: Layout, index: int) -> list[FileInfo]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from aegen.augment import Augmentation
+from aegen.card import check_card, write_card
 from aegen.demonstrations import Expert, read_expert, write_demonstrations
 from aegen.engine import Local
 from aegen.folder import Folder, Manifest, SpecTree
@@ -44,7 +45,7 @@ def _generate(spec: Spec, tree: SpecTree, folder: Folder, engine: Local, progres
     layout = plan(spec, engine, progress)  # a spec that asks for too much ends here, before anything is written
     with folder.writing():
         files = write_pairs(spec, layout, folder, engine, progress)
-        return folder.finish(tree, files | _demonstrate(folder, tree, files, engine, progress)), True
+        return _finish(folder, tree, files | _demonstrate(folder, tree, files, engine, progress)), True
 
 
 def import_pairs(wanted: Import, folder: Folder, progress: Progress = silent) -> Done:
@@ -54,7 +55,7 @@ def import_pairs(wanted: Import, folder: Folder, progress: Progress = silent) ->
         return there, False
     counts = wanted.count(progress)  # reads everything once, so that bad input ends here
     with folder.writing():
-        return folder.finish(tree, write_imported(wanted, counts, folder, progress)), True
+        return _finish(folder, tree, write_imported(wanted, counts, folder, progress)), True
 
 
 def add_expert(folder: Folder, expert: Expert, engine: Local, progress: Progress = silent) -> Done:
@@ -76,7 +77,7 @@ def _add(folder: Folder, more: SpecTree, engine: Local, progress: Progress) -> D
     tree = {**there.spec, **more}
     with folder.writing():
         folder.remove_unlisted(there, tree)
-        return folder.finish(tree, there.files | _demonstrate(folder, tree, there.files, engine, progress)), True
+        return _finish(folder, tree, there.files | _demonstrate(folder, tree, there.files, engine, progress)), True
 
 
 def _finished(folder: Folder, tree: SpecTree) -> Manifest | None:
@@ -84,9 +85,16 @@ def _finished(folder: Folder, tree: SpecTree) -> Manifest | None:
     folder.check_writable()
     folder.check_same(tree)
     if not folder.finished:
+        check_card(folder)
         return None
     manifest = folder.manifest()
     return manifest if set(tree) <= set(manifest.spec) else None
+
+
+def _finish(folder: Folder, tree: SpecTree, files: dict[str, FileInfo]) -> Manifest:
+    """The card, then the manifest: whoever sees the manifest finds everything else."""
+    write_card(folder, Manifest(tree, files))
+    return folder.finish(tree, files)
 
 
 def _demonstrate(

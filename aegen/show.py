@@ -9,7 +9,7 @@ from aegen.actions import DONE
 from aegen.contract import Contract, read_contract
 from aegen.edits import Splice
 from aegen.escape import detokenize, split_state, unescape
-from aegen.folder import Folder
+from aegen.folder import Folder, Manifest
 from aegen.shards import open_shard, read_batches
 
 Paint = Callable[[str, str], str]  # (text, "old" or "new") -> text
@@ -32,10 +32,12 @@ def draw_pairs(folder: Folder, split: str, count: int) -> Iterator[str]:
         yield f"{row['id']:>6}  {source}  →  {target}"
 
 
-def trajectories(folder: Folder, config: str, split: str) -> Iterator[tuple[int, Trajectory]]:
+def trajectories(
+    folder: Folder, config: str, split: str, manifest: Manifest | None = None
+) -> Iterator[tuple[int, Trajectory]]:
     """The trajectories of a config: (pair, steps)."""
     current: Trajectory = []
-    for name in folder.manifest().shards(config, split):
+    for name in (manifest or folder.manifest()).shards(config, split):
         for batch in read_batches(folder / name, config):
             for row in batch.to_pylist():
                 current.append((row["origin"], row["state"], row["action"]))

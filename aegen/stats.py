@@ -8,30 +8,39 @@ import pyarrow.compute as pc
 
 from aegen.arrow import to_numbers
 from aegen.contract import read_contract
-from aegen.folder import Folder
+from aegen.folder import Folder, Manifest
 from aegen.shards import read_batches
 from aegen.spec import SPLITS
 from aegen.verify import overlaps
 
+DEMONSTRATIONS = ("expert", "augmented")
+
 
 def stats(folder: Folder) -> dict[str, Any]:
-    """Sizes, overlap and, where there are demonstrations, the paper's data table."""
+    """All figures, and two that hold all rows in memory: sources shared by splits, distinct training steps."""
     manifest = folder.manifest()
-    figures: dict[str, Any] = {
+    found = figures(folder, manifest) | {"shared sources": overlaps(folder, manifest)}
+    for config in DEMONSTRATIONS:
+        if config in found:
+            found[config]["unique steps"] = _unique_steps(folder, config, "train")
+    return found
+
+
+def figures(folder: Folder, manifest: Manifest) -> dict[str, Any]:
+    """Sizes and, where there are demonstrations, the paper's data table; one row group in memory at a time."""
+    found: dict[str, Any] = {
         "spec": manifest.spec,
         "pairs": {split: manifest.rows("pairs", split) for split in SPLITS},
-        "unchanged": _unchanged(folder),
-        "shared sources": overlaps(folder, manifest),
+        "unchanged": _unchanged(folder, manifest),
     }
     if "variants" in manifest.configs:
-        figures["variants"] = manifest.rows("variants")
-    for config in ("expert", "augmented"):
+        found["variants"] = manifest.rows("variants")
+    for config in DEMONSTRATIONS:
         if config in manifest.configs:
             contract = read_contract(folder, manifest, config)
-            figures[config] = {
-                "trajectories": {split: _trajectories(folder, config, split) for split in SPLITS},
+            found[config] = {
+                "trajectories": {split: _trajectories(folder, manifest, config, split) for split in SPLITS},
                 "steps": {split: manifest.rows(config, split) for split in SPLITS},
-                "unique steps": _unique_steps(folder, config, "train"),
                 "T_max": contract.max_steps,
                 "m": contract.max_state,
                 "n": len(contract.design.slots),
@@ -41,13 +50,12 @@ def stats(folder: Folder) -> dict[str, Any]:
                 "design": contract.design.name,
             }
             if config == "augmented":
-                figures[config]["capped pairs"] = contract.capped_pairs
-    return figures
+                found[config]["capped pairs"] = contract.capped_pairs
+    return found
 
 
-def _unchanged(folder: Folder) -> dict[str, int]:
+def _unchanged(folder: Folder, manifest: Manifest) -> dict[str, int]:
     """Pairs that need no edit."""
-    manifest = folder.manifest()
     return {
         split: sum(
             int(pc.sum(pc.equal(batch.column("source"), batch.column("target"))).as_py() or 0)
@@ -58,10 +66,10 @@ def _unchanged(folder: Folder) -> dict[str, int]:
     }
 
 
-def _trajectories(folder: Folder, config: str, split: str) -> int:
+def _trajectories(folder: Folder, manifest: Manifest, config: str, split: str) -> int:
     return sum(
         int((to_numbers(batch.column("step")) == 0).sum())
-        for name in folder.manifest().shards(config, split)
+        for name in manifest.shards(config, split)
         for batch in read_batches(folder / name, config, ["step"])
     )
 

@@ -15,9 +15,10 @@ from aegen.columns import EQUALS_ID, FIRST_INTEGER_ID, SYMBOLS, arithmetic_vocab
 from aegen.contract import Contract, read_contract
 from aegen.engine import Local
 from aegen.equation import Integers, Tokens, fold, integer_type, is_integer, value
-from aegen.errors import AegenError, BadData
+from aegen.errors import BadData
 from aegen.escape import split_state
 from aegen.folder import Folder, Manifest
+from aegen.generate import read_spec
 from aegen.progress import Progress, silent
 from aegen.sampling import Space
 from aegen.shards import SCHEMAS, file_info, open_shard, read_batches, shard_name, shard_parts
@@ -30,17 +31,16 @@ STEP_CONFIGS = ("expert", "augmented")
 def verify(folder: Folder, engine: Local, progress: Progress = silent) -> Findings:
     """Check everything; the first thing that is wrong is an error that names the file."""
     manifest = folder.manifest()
-    _check_files(folder, manifest)
+    check_files(folder, manifest)
     jobs: list[tuple[Callable[..., int], tuple[object, ...]]] = []
-    spec = manifest.spec.get("pairs", {})
-    generated = spec.get("made") == "generated"
+    spec = read_spec(manifest.spec, folder.path)
     contracts = {
         config: read_contract(folder, manifest, config) for config in manifest.configs if config in STEP_CONFIGS
     }
     for name in [name for config in SCHEMAS for name in manifest.shards(config)]:
         config, split = shard_parts(name)
         if config in ("pairs", "variants"):
-            jobs.append((check_pairs, (folder / name, config, split, spec if generated else None)))
+            jobs.append((check_pairs, (folder / name, config, split, spec)))
         else:
             jobs.append((check_steps, (folder / name, folder / _pairs_of(name), config, contracts[config])))
     with progress("verifying", len(jobs)) as advance:
@@ -49,11 +49,11 @@ def verify(folder: Folder, engine: Local, progress: Progress = silent) -> Findin
             rows += found
             advance(1)
     findings = {"files": len(manifest.files), "rows": rows}
-    _check_complete(folder, manifest)
-    if generated:
-        _check_unique(folder, manifest, _spec(folder, spec))
+    _check_complete(folder, manifest, spec)
+    if spec:
+        _check_unique(folder, manifest, spec)
     findings["sources in two splits"] = sum(overlaps(folder, manifest).values())
-    if generated and spec.get("split") == "source" and findings["sources in two splits"]:
+    if spec and spec.split == "source" and findings["sources in two splits"]:
         raise BadData(f"{folder.path}: {findings['sources in two splits']} sources occur in two splits")
     return findings
 
@@ -66,7 +66,8 @@ def _pairs_of(name: str) -> str:
     return f"pairs/{name.partition('/')[2]}"
 
 
-def _check_files(folder: Folder, manifest: Manifest) -> None:
+def check_files(folder: Folder, manifest: Manifest) -> None:
+    """Every listed file is there, unaltered, and no other."""
     for name, wanted in manifest.files.items():
         path = folder / name
         if not path.is_file():
@@ -85,35 +86,26 @@ def _check_files(folder: Folder, manifest: Manifest) -> None:
                 raise BadData(f"{path}: not in the manifest")
 
 
-def _check_complete(folder: Folder, manifest: Manifest) -> None:
+def _check_complete(folder: Folder, manifest: Manifest, spec: Spec | None) -> None:
     """Every split of every config is there with all its shards, and generated data is as large as its spec says."""
     for config in ("pairs", *(config for config in manifest.spec if config in STEP_CONFIGS)):
         for split in SPLITS if config != "augmented" else ("train",):
             names = manifest.shards(config, split)
             if names != [shard_name(config, split, index, len(names)) for index in range(len(names))] or not names:
                 raise BadData(f"{folder.path}: the manifest does not list all shards of {config}/{split}")
-    spec = manifest.spec.get("pairs", {})
-    if spec.get("made") == "generated":
-        wanted = {"pairs": spec.get("d"), "variants": spec.get("variants", 0) * manifest.rows("pairs", "train")}
+    if spec:
+        wanted = {"pairs": spec.d, "variants": spec.variants * manifest.rows("pairs", "train")}
         for config, rows in wanted.items():
             if manifest.rows(config) != rows:
                 raise BadData(f"{folder.path}: {manifest.rows(config)} rows of {config}, the spec says {rows}")
 
 
-def _spec(folder: Folder, settings: dict[str, object]) -> Spec:
-    try:
-        return Spec(**{key: setting for key, setting in settings.items() if key != "made"})  # type: ignore[arg-type]
-    except (TypeError, AegenError) as error:
-        raise BadData(f"{folder.path}: the manifest's spec is none: {error}") from None
-
-
 # Pairs
 
 
-def check_pairs(path: Path, config: str, split: str, spec: dict[str, object] | None) -> int:
+def check_pairs(path: Path, config: str, split: str, spec: Spec | None) -> int:
     """Ids ascend; of generated pairs every equation holds and every source is one of its target. Rows seen."""
     rows, last = 0, -1
-    made = _spec(Folder(path.parent.parent), spec) if spec else None
     for batch in read_batches(path, config):
         ids = to_numbers(batch.column("id"))
         if batch.column("source").null_count or batch.column("target").null_count:
@@ -121,11 +113,11 @@ def check_pairs(path: Path, config: str, split: str, spec: dict[str, object] | N
         if len(ids) and (ids[0] < last or (np.diff(ids) < (config == "pairs")).any()):
             raise BadData(f"{path}: ids do not ascend at row {rows}")
         last = int(ids[-1]) if len(ids) else last
-        if made:
-            numbers = equation_numbers(batch.column("target"), made)
+        if spec:
+            numbers = equation_numbers(batch.column("target"), spec)
             if (bad := np.flatnonzero(numbers < 0)).size:
                 raise BadData(f"{path}: row {rows + bad[0]}: no equation: {batch.column('target')[int(bad[0])]}")
-            _check_sources(path, rows, batch, made.task)
+            _check_sources(path, rows, batch, spec.task)
         rows += len(batch)
     return rows
 

@@ -71,7 +71,9 @@ def locate(where: str) -> tuple[Any, str]:
     except ImportError as error:
         raise MissingExtra("fsspec") from error
     if "://" not in where and not Path(where).exists() and HUB_ID.fullmatch(where):
-        where = f"hf://datasets/{where}"
+        where = f"hf://{where}"
+    if where.startswith("hf://") and HUB_ID.fullmatch(where.removeprefix("hf://")):
+        where = f"hf://datasets/{where.removeprefix('hf://')}"  # as `aegen publish` writes it
     if where.startswith("hf://"):
         try:
             import huggingface_hub  # noqa: F401 - the filesystem behind hf://

@@ -92,7 +92,7 @@ def test_nothing_is_written_for_a_bad_spec(run, tmp_path):
 def test_folders_that_cannot_be(run, tmp_path):
     (tmp_path / "file").write_text("")
     assert "file is not a folder" in one_line(run("generate", *AOR, "--out", "file/d", check=2))
-    for command in ("show", "stats", "verify", "trajectories", "augment"):
+    for command in ("show", "stats", "verify", "trajectories", "augment", "card"):
         assert "no manifest.json" in one_line(run(command, "nowhere", check=2))
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "manifest.json").write_text('{"made by": "somebody else"}')
@@ -108,7 +108,8 @@ def test_a_damaged_shard_is_named(run, tmp_path):
 
 def test_help_has_an_example_for_every_command(run):
     listed = run("--help").stdout
-    for command in ("build", "generate", "import", "trajectories", "augment", "show", "stats", "verify"):
+    making = ("build", "generate", "import", "trajectories", "augment")
+    for command in (*making, "show", "stats", "verify", "card", "publish", "pull", "collection"):
         assert command in listed and "Example" in run(command, "--help").stdout
 
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.trainer.hub import Hub
+from tests.hub import Hub
 from trainer.agent import Agent
 from trainer.config import preset
 from trainer.errors import BadData

@@ -1,0 +1,9 @@
+"""The command ``aegen``: parse, call one library function, print what came of it.
+
+Nothing heavy is imported here; each command imports what it needs.
+"""
+
+from aegen.cli import looking, making, sharing
+from aegen.cli.common import main
+
+__all__ = ["looking", "main", "making", "sharing"]

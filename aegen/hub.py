@@ -1,0 +1,146 @@
+"""The Hugging Face hub: one commit with everything, then the tag. Tokens come from where huggingface_hub looks."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from aegen.card import COMPANIONS
+from aegen.errors import Failed, FolderConflict, InvalidSpec, MissingExtra, NoAccess
+from aegen.folder import MANIFEST, Folder, Manifest
+from aegen.recipe import dataset_name
+from aegen.shards import SCHEMAS
+
+SCHEME = "hf://"
+SHARDS = [f"{config}/*.parquet" for config in SCHEMAS]
+_URL = re.compile(r"hf://(?:datasets/)?([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?", re.ASCII)
+
+
+def parse(url: str) -> tuple[str, str | None]:
+    """Repository and revision.
+
+    >>> parse("hf://org/name@v1")
+    ('org/name', 'v1')
+    """
+    if match := _URL.fullmatch(url):
+        return match[1], match[2]
+    raise InvalidSpec(f"{url}: expected hf://org/name or hf://org/name@revision")
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A dataset repository that exists, and the branch that is written to."""
+
+    url: str
+    name: str
+    branch: str
+    api: Any
+
+    @classmethod
+    def open(cls, url: str, private: bool, branch: str | None) -> Repository:
+        """Make the repository and the branch if they are not there."""
+        name, _ = parse(url)
+        with explained(url):
+            api = _client().HfApi()
+            api.create_repo(name, repo_type="dataset", private=private or None, exist_ok=True)
+            if branch and branch != "main":
+                api.create_branch(name, branch=branch, repo_type="dataset", exist_ok=True)
+        return cls(url, name, branch or "main", api)
+
+    def manifest(self) -> Manifest | None:
+        """Of the dataset that is published there."""
+        errors = _client().errors
+        with explained(self.url):
+            try:
+                path = self.api.hf_hub_download(self.name, MANIFEST, repo_type="dataset", revision=self.branch)
+            except errors.LocalEntryNotFoundError:  # not reachable, and nothing in the cache
+                raise
+            except errors.EntryNotFoundError:
+                return None
+        return Folder(Path(path).parent).manifest()
+
+    def send(
+        self, folder: Folder, files: list[str], stale: list[str], tag: str | None, force: bool, same: bool
+    ) -> tuple[str, bool]:
+        """Everything in one commit, and what no longer belongs there out of it; then the tag. Commit, and if new."""
+        with explained(self.url):
+            before = self.api.repo_info(self.name, repo_type="dataset", revision=self.branch).sha
+            tagged = self._tagged(tag)
+            if tagged and not force and (tagged != before or not same):
+                raise FolderConflict(f"{self.url}: tag {tag} is taken by another commit (--force moves it)")
+            commit = self.api.upload_folder(
+                repo_id=self.name,
+                repo_type="dataset",
+                revision=self.branch,
+                parent_commit=before,
+                folder_path=folder.path,
+                allow_patterns=files,
+                delete_patterns=[*SHARDS, *stale],
+                commit_message=f"Publish {dataset_name(folder.manifest().spec)}",
+            ).oid
+            if tag and tagged != commit:
+                if tagged:
+                    self.api.delete_tag(self.name, tag=tag, repo_type="dataset")
+                self.api.create_tag(self.name, tag=tag, revision=commit, repo_type="dataset")
+        return str(commit), commit != before or bool(tag and tagged != commit)
+
+    def _tagged(self, tag: str | None) -> str | None:
+        if not tag:
+            return None
+        refs = self.api.list_repo_refs(self.name, repo_type="dataset")
+        return next((str(ref.target_commit) for ref in refs.tags if ref.name == tag), None)
+
+
+def fetch(url: str) -> Callable[[str], BinaryIO]:
+    """Download a published dataset into huggingface_hub's cache, or find it there; how to open its files."""
+    name, revision = parse(url)
+    wanted = [MANIFEST, *COMPANIONS, *SHARDS]
+    with explained(url):
+        folder = _client().snapshot_download(name, repo_type="dataset", revision=revision, allow_patterns=wanted)
+    return lambda file: (Path(folder) / file).open("rb")
+
+
+@contextmanager
+def explained(url: str) -> Iterator[None]:
+    """The client's errors in one line that holds no secret."""
+    errors = _client().errors
+    try:
+        yield
+    except errors.LocalEntryNotFoundError as error:
+        raise Failed(f"{url}: cannot be reached, and is not in the cache ({one_line(error)})") from None
+    except errors.RepositoryNotFoundError:
+        raise NoAccess(f"{url}: no such dataset, or not for you: run `hf auth login` or set HF_TOKEN") from None
+    except errors.RevisionNotFoundError:
+        raise NoAccess(f"{url}: no such revision") from None
+    except errors.HfHubHTTPError as error:
+        status = getattr(error.response, "status_code", None)
+        if status in (401, 403):
+            raise NoAccess(f"{url}: the hub refuses the token ({one_line(error)})") from None
+        raise Failed(f"{url}: {one_line(error)}; what has arrived is not sent again when you try again") from None
+    except (errors.HTTPError, errors.HFValidationError, RuntimeError, OSError) as error:
+        raise Failed(f"{url}: {one_line(error)}; what has arrived is not sent again when you try again") from None
+
+
+def one_line(error: BaseException) -> str:
+    """The error of another library, short and without the token."""
+    text = " ".join(str(error).split())[:200] or type(error).__name__
+    token = _client().get_token()
+    return text.replace(token, "…") if token else text
+
+
+def _client() -> Any:
+    try:
+        import huggingface_hub
+        import huggingface_hub.errors
+        import huggingface_hub.utils
+    except ImportError:
+        raise MissingExtra.of("huggingface_hub", "hub") from None
+    huggingface_hub.utils.logging.set_verbosity_error()  # what there is to say, we say
+    if not sys.stderr.isatty():
+        huggingface_hub.utils.disable_progress_bars()
+    return huggingface_hub

@@ -1,0 +1,144 @@
+"""Hand a finished dataset on, and fetch one: the hub, a folder, or any storage that fsspec reaches.
+
+What is published is sound and has a current card; the manifest arrives with the rest (hub) or last (storage).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from aegen import hub, storage
+from aegen.card import COMPANIONS, Terms, check_card, render, write_companions
+from aegen.engine import Local
+from aegen.errors import BadData, FolderConflict, InvalidSpec
+from aegen.folder import MANIFEST, Folder, Manifest, differences, parse_manifest
+from aegen.progress import Progress, silent
+from aegen.shards import Aside, FileInfo, file_info
+from aegen.verify import check_files, verify
+
+Opener = Callable[[str], BinaryIO]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where to publish, and how."""
+
+    to: str
+    private: bool = False
+    revision: str | None = None
+    tag: str | None = None
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        if self.to.startswith(hub.SCHEME):
+            if hub.parse(self.to)[1]:
+                raise InvalidSpec(f"{self.to}: expected hf://org/name; a branch is given with --revision")
+        elif self.private or self.revision or self.tag:
+            raise InvalidSpec(f"{self.to}: --private, --revision and --tag are for hf://org/name only")
+
+
+@dataclass(frozen=True)
+class Published:
+    """What is there now, and whether anything had to be sent."""
+
+    to: str
+    files: dict[str, int]
+    changed: bool
+    commit: str | None = None
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.files.values())
+
+
+def targets(folders: list[Path], to: str, **settings: Any) -> list[tuple[Folder, Target]]:
+    """One folder goes to the place itself, several go below it, each under its own name."""
+    if len(folders) == 1:
+        return [(Folder(folders[0]), Target(to, **settings))]
+    names = [folder.resolve().name for folder in folders]
+    if len(set(names)) < len(names):
+        raise InvalidSpec(f"{', '.join(map(str, folders))}: expected folders with different names")
+    places = [Target(f"{to.rstrip('/')}/{name}", **settings) for name in names]
+    return list(zip(map(Folder, folders), places, strict=True))
+
+
+def publish(
+    folder: Folder, target: Target, engine: Local, progress: Progress = silent, dry_run: bool = False
+) -> Published:
+    """Verify, render the card, send what is missing. Again, it changes nothing; interrupted, it can be run again."""
+    verify(folder, engine, progress)
+    manifest = folder.manifest()
+    made = render(folder, manifest, Terms.of(folder, manifest))
+    check_card(folder)
+    files = {name: len(made[name]) for name in made}
+    files |= {name: info.bytes for name, info in sorted(manifest.files.items())}
+    files |= {MANIFEST: (folder / MANIFEST).stat().st_size}
+    if dry_run:
+        return Published(target.to, files, False)
+    if any(not (folder / name).is_file() or (folder / name).read_bytes() != made[name] for name in made):
+        with folder.writing():
+            write_companions(folder, made)
+    stale = [name for name in COMPANIONS if name not in made]
+    if target.to.startswith(hub.SCHEME):
+        place = hub.Repository.open(target.to, target.private, target.revision)
+        there = place.manifest()
+        _check_same(target, there, manifest)
+        commit, changed = place.send(folder, list(files), stale, target.tag, target.force, there == manifest)
+        return Published(target.to, files, changed, commit)
+    where = storage.Place.open(target.to)
+    if where.is_folder(folder.path):
+        raise FolderConflict(f"{target.to}: this is the dataset itself")
+    there = where.manifest()
+    _check_same(target, there, manifest)
+    return Published(target.to, files, where.send(folder, list(files), stale, manifest, there))
+
+
+def _check_same(target: Target, there: Manifest | None, manifest: Manifest) -> None:
+    """Refuse to overwrite what was made from another spec; more configs of the same spec are welcome."""
+    if there is None or target.force:
+        return
+    found = differences(there.spec, {key: entry for key, entry in manifest.spec.items() if key in there.spec})
+    if found:
+        raise FolderConflict(f"{target.to} holds another dataset: {'; '.join(found)} (--force replaces it)")
+
+
+def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
+    """Bring a published dataset into a folder that ``verify`` accepts; nothing that arrives is trusted."""
+    opener = hub.fetch(source) if source.startswith(hub.SCHEME) else storage.Place.open(source).read
+    try:
+        with opener(MANIFEST) as file:
+            raw = file.read()
+    except FileNotFoundError:
+        raise BadData(f"{source}: no {MANIFEST}, so no finished dataset is there") from None
+    manifest = parse_manifest(raw, f"{source}/{MANIFEST}")
+    if out.finished:
+        if out.manifest() != manifest:
+            found = "; ".join(differences(out.manifest().spec, manifest.spec)) or "other files"
+            raise FolderConflict(f"{out.path} holds another dataset: {found}")
+        return manifest, False
+    check_card(out)
+    with out.writing():
+        for name, wanted in manifest.files.items():
+            if not (out / name).is_file() or file_info(out / name, wanted.rows) != wanted:
+                _copy(source, opener, name, out, wanted)
+        for name in COMPANIONS:
+            try:
+                _copy(source, opener, name, out)
+            except FileNotFoundError:
+                (out / name).unlink(missing_ok=True)
+        check_files(out, manifest)
+        with Aside(out / MANIFEST) as aside:
+            aside.write_bytes(raw)
+    return manifest, True
+
+
+def _copy(source: str, opener: Opener, name: str, out: Folder, wanted: FileInfo | None = None) -> None:
+    with opener(name) as file, Aside(out / name) as aside:
+        with aside.open("wb") as copy:
+            shutil.copyfileobj(file, copy, 1 << 20)
+        if wanted and file_info(aside, wanted.rows) != wanted:
+            raise BadData(f"{source}/{name}: altered (its content is not what the manifest says)")

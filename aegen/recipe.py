@@ -1,0 +1,72 @@
+"""How a dataset was made, as its manifest tells it: a name and the commands that make it again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from aegen.augment import Augmentation
+from aegen.demonstrations import Expert
+from aegen.folder import SpecTree
+from aegen.generate import read_spec
+from aegen.importers import Import
+from aegen.spec import Spec
+
+
+def dataset_name(spec: SpecTree) -> str:
+    """What to call a dataset: the id of its spec, or the name of the file that it was imported from."""
+    if made := read_spec(spec, "manifest.json"):
+        return made.id
+    inputs = spec.get("pairs", {}).get("inputs") or [{}]
+    stem = str(inputs[0].get("name", "")).partition(".")[0]
+    return re.sub(r"[^A-Za-z0-9-]+", "-", stem).strip("-") or "dataset"
+
+
+def recipe(spec: SpecTree) -> list[str]:
+    """The commands, one a line, options at their default left out."""
+    name, pairs = dataset_name(spec), spec.get("pairs", {})
+    out = ["--out", name]
+    made = read_spec(spec, "manifest.json")
+    if made and "augmented" in spec and spec["augmented"]["seed"] == made.seed:
+        demonstrations = [*_expert(spec), *_options(spec["augmented"], _defaults(Augmentation) | {"seed": made.seed})]
+        return [_line("build", made.task, *_options(made.as_dict(), _defaults(Spec), "task"), *demonstrations, *out)]
+    if made:
+        lines = [_line("generate", made.task, *_options(made.as_dict(), _defaults(Spec), "task"), *out)]
+    else:
+        settings = {key: entry for key, entry in pairs.items() if key not in ("made", "inputs")}
+        lines = [_line("import", *_inputs(pairs), *_options(settings, _defaults(Import) | {"kind": None}), *out)]
+    if "expert" in spec:
+        lines.append(_line("trajectories", name, *_expert(spec)))
+    if "augmented" in spec:
+        lines.append(_line("augment", name, *_options(spec["augmented"], _defaults(Augmentation))))
+    return lines
+
+
+def _line(*words: str) -> str:
+    return shlex.join(["aegen", *words])
+
+
+def _expert(spec: SpecTree) -> list[str]:
+    usual = Expert.of(spec["pairs"]["task"])
+    return list(_options(spec["expert"], {"metric": usual.metric, "design": usual.design}, "backend"))
+
+
+def _inputs(pairs: Mapping[str, Any]) -> list[str]:
+    names = [str(entry["name"]) for entry in pairs.get("inputs", [])]
+    return ["FOLDER"] if pairs.get("kind") == "released" else names  # its files are named by the layout
+
+
+def _defaults(kind: type) -> dict[str, Any]:
+    return {field.name: field.default for field in fields(kind) if field.default is not MISSING}
+
+
+def _options(settings: Mapping[str, Any], defaults: Mapping[str, Any], *without: str) -> Iterator[str]:
+    for key, entry in settings.items():
+        if key in without or (key in defaults and defaults[key] == entry):
+            continue
+        yield f"--{key.replace('_', '-')}"
+        if entry is not True:
+            yield str(entry)

@@ -1,0 +1,260 @@
+"""Publishing, loading and pulling through the real clients over real HTTP, on loopback only."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from aegen import pipeline
+from aegen.engine import Local
+from aegen.errors import BadData, FolderConflict, InvalidSpec
+from aegen.folder import Folder
+from aegen.publish import Target, publish, pull, targets
+from aegen.spec import Spec
+from tests.hub import Hub
+
+TOKEN = "hf_secret"
+WHERE = ("datasets", "org/aec")
+LISTED = [
+    *(
+        "README.md",
+        "croissant.json",
+        "trajectory-lengths.png",
+        "edit-kinds.png",
+        "augmented/train-00000-of-00001.parquet",
+    ),
+    *(f"expert/{split}-00000-of-00001.parquet" for split in ("test", "train", "validation")),
+    *(f"pairs/{split}-00000-of-00001.parquet" for split in ("test", "train", "validation")),
+    "manifest.json",
+]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    place = tmp_path_factory.mktemp("built")
+    for spec in (Spec("aec", 10, 4, 60), Spec("aec", 10, 4, 60, seed=1, rows_per_shard=20)):
+        pipeline.build(spec, Folder(place / f"seed{spec.seed}"), Local())
+    return place
+
+
+@pytest.fixture
+def here(built, tmp_path):
+    """The datasets where the commands run."""
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+@pytest.fixture
+def hub():
+    with Hub(TOKEN) as hub:
+        yield hub
+
+
+@pytest.fixture
+def aegen(run, hub, tmp_path):
+    """The command, with a token that must never be seen."""
+
+    def call(*arguments, token=TOKEN, check=0, **extra):
+        done = run(*arguments, check=check, env=os.environ | hub.settings(tmp_path / "home", token) | extra)
+        assert "hf_" not in done.stdout + done.stderr
+        if check:
+            assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("Error: "), done.stderr
+        else:
+            assert done.stderr == ""
+        return done.stderr if check else done.stdout
+
+    return call
+
+
+def files(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_publish_again_load_stream_and_pull(aegen, hub, here):
+    assert "published" in aegen("publish", "seed0", "--to", "hf://org/aec", "--tag", "v1")
+    repository = hub.repositories[WHERE]
+    assert len(repository) == 2 and repository[1] == files(here / "seed0")  # the empty one, and ONE commit
+    assert repository.tags == {"v1": 1} and not repository.private
+    assert "nothing to do" in aegen("publish", "seed0", "--to", "hf://org/aec", "--tag", "v1")
+    assert len(repository) == 2
+
+    assert "-> back" in aegen("pull", "hf://org/aec@v1", "--out", "back")
+    assert files(here / "back") == files(here / "seed0")
+    assert "is sound" in aegen("verify", "back")
+    assert "nothing to do" in aegen("pull", "hf://org/aec@v1", "--out", "back")
+    aegen("pull", "hf://org/aec@v1", "--out", "again", HF_HUB_OFFLINE="1")  # from the cache
+    assert files(here / "again") == files(here / "seed0")
+
+    code = """
+import datasets, json
+datasets.config.USE_PARQUET_EXPORT = False
+found = {}
+for config in datasets.get_dataset_config_names("org/aec"):
+    for split, rows in datasets.load_dataset("org/aec", config).items():
+        found[f"{config}/{split}"] = len(rows)
+        streamed = datasets.load_dataset("org/aec", config, split=split, streaming=True)
+        assert list(streamed) == list(rows)
+print(json.dumps(found))
+"""
+    environment = os.environ | hub.settings(here / "home")
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=here / "home", capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    manifest = Folder(here / "seed0").manifest()
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        name.split("-")[0]: info.rows for name, info in manifest.files.items()
+    }
+
+
+def test_a_dry_run_sends_nothing(aegen, hub, here):
+    before = files(here)
+    shown = aegen("publish", "seed0", "--to", "hf://org/aec", "--dry-run")
+    assert [line.split()[1] for line in shown.splitlines()[:-1]] == LISTED
+    assert files(here) == before and not hub.requests
+
+
+def test_another_spec_is_refused_unless_told(aegen, hub, here):
+    aegen("publish", "seed0", "--to", "hf://org/aec", "--tag", "v1")
+    assert "pairs.seed is 0 there, 1 asked" in aegen("publish", "seed1", "--to", "hf://org/aec", check=2)
+    assert "tag v1 is taken" not in aegen("publish", "seed1", "--to", "hf://org/aec", "--force")
+    repository = hub.repositories[WHERE]
+    assert repository[-1] == files(here / "seed1")  # nothing of the other is left
+    assert "tag v1 is taken" in aegen("publish", "seed1", "--to", "hf://org/aec", "--tag", "v1", check=2)
+    aegen("publish", "seed1", "--to", "hf://org/aec", "--tag", "v1", "--force")
+    assert repository.tags == {"v1": 2} and len(repository) == 3
+
+
+def test_a_branch_and_a_private_dataset(aegen, hub, here):
+    aegen("publish", "seed0", "--to", "hf://org/aec", "--private", "--revision", "draft")
+    repository = hub.repositories[WHERE]
+    assert repository.private and repository.branches == {"main": 0, "draft": 1} and repository[0] == {}
+    assert "no manifest.json" in aegen("pull", "hf://org/aec", "--out", "back", check=2)
+    assert "no such dataset, or not for you" in aegen("pull", "hf://org/aec@draft", "--out", "b", token="hf_x", check=2)
+    aegen("pull", "hf://org/aec@draft", "--out", "back")
+
+
+def test_wrong_token_missing_repository_and_revision(aegen, hub, here):
+    assert "hf://org/aec: " in aegen("publish", "seed0", "--to", "hf://org/aec", token="hf_wrong", check=2)
+    assert not hub.repositories
+    assert "no such dataset" in aegen("pull", "hf://org/nothing", "--out", "back", check=2)
+    hub.add_folder(*WHERE, here / "seed0")
+    assert "no such revision" in aegen("pull", "hf://org/aec@v9", "--out", "back", check=2)
+    assert not (here / "back").exists()
+
+
+@pytest.mark.parametrize("where", ["PUT /objects/", "POST .*/commit/", "POST .*/tag/"])
+def test_a_hub_that_fails_half_way(aegen, hub, here, where):
+    hub.broken = (where, 10**6)
+    assert "hf://org/aec: " in aegen("publish", "seed0", "--to", "hf://org/aec", "--tag", "v1", check=1)
+    hub.broken = None
+    aegen("publish", "seed0", "--to", "hf://org/aec", "--tag", "v1")
+    repository = hub.repositories[WHERE]
+    assert len(repository) == 2 and repository[1] == files(here / "seed0") and repository.tags == {"v1": 1}
+
+
+def test_nobody_is_there(aegen, hub, here):
+    assert "hf://org/aec: " in aegen(
+        "publish", "seed0", "--to", "hf://org/aec", check=1, HF_ENDPOINT="http://127.0.0.1:9"
+    )
+
+
+def test_what_is_not_sound_is_not_published(aegen, hub, here):
+    path = here / "seed0" / "pairs" / "test-00000-of-00001.parquet"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert "altered" in aegen("publish", "seed0", "--to", "hf://org/aec", check=2)
+    assert not hub.requests
+
+
+def test_what_was_altered_on_the_hub_is_not_accepted(aegen, hub, here):
+    hub.add_folder(*WHERE, here / "seed0")
+    hub.repositories[WHERE][0]["pairs/test-00000-of-00001.parquet"] += b"x"
+    assert "pairs/test-00000-of-00001.parquet: altered" in aegen("pull", "hf://org/aec", "--out", "back", check=2)
+    assert not (here / "back" / "manifest.json").exists()
+
+
+def test_several_folders(aegen, hub, here):
+    aegen("publish", "seed0", "seed1", "--to", "hf://org")
+    assert [files(here / name) for name in ("seed0", "seed1")] == [
+        hub.repositories["datasets", f"org/{name}"][-1] for name in ("seed0", "seed1")
+    ]
+
+
+# Folders and storages, in this process
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_folder(here, scheme):
+    to, seed0, seed1 = f"{scheme}{here}/to", Folder(here / "seed0"), Folder(here / "seed1")
+    assert publish(seed0, Target(to), Local()).changed
+    assert files(here / "to") == files(here / "seed0")
+    assert not publish(seed0, Target(to), Local()).changed
+    with pytest.raises(FolderConflict, match="pairs.seed is 0 there, 1 asked"):
+        publish(seed1, Target(to), Local())
+    assert publish(seed1, Target(to, force=True), Local()).changed
+    assert files(here / "to") == files(here / "seed1")
+    assert pull(to, Folder(here / "back"))[1] and files(here / "back") == files(here / "seed1")
+    with pytest.raises(FolderConflict, match="holds another dataset: pairs.rows_per_shard"):
+        pull(str(here / "seed0"), Folder(here / "back"))
+
+
+def test_a_storage(here):
+    seed0, to = Folder(here / "seed0"), "memory://bucket/seed0"
+    assert publish(seed0, Target(to), Local()).changed and not publish(seed0, Target(to), Local()).changed
+    assert pull(to, Folder(here / "back"))[1] and files(here / "back") == files(here / "seed0")
+
+
+def test_an_interrupted_copy_is_finished(here):
+    to, seed0 = here / "to", Folder(here / "seed0")
+    publish(seed0, Target(str(to)), Local())
+    (to / "manifest.json").unlink()
+    path = to / "pairs" / "test-00000-of-00001.parquet"
+    path.write_bytes(b"x" * path.stat().st_size)
+    (to / "expert" / "train-00000-of-00001.parquet").unlink()
+    with pytest.raises(BadData, match="no manifest.json"):
+        pull(str(to), Folder(here / "back"))
+    assert publish(seed0, Target(str(to)), Local()).changed
+    assert files(to) == files(here / "seed0")
+
+
+def test_a_card_that_is_stale_is_rendered_again(here):
+    page = here / "seed0" / "README.md"
+    current = page.read_bytes()
+    page.write_bytes(re.sub(rb"num_examples: \d+", b"num_examples: 7", current))
+    publish(Folder(here / "seed0"), Target(str(here / "to")), Local())
+    assert page.read_bytes() == current == (here / "to" / "README.md").read_bytes()
+
+
+def test_more_configs_of_the_same_spec_are_welcome(tmp_path):
+    spec, folder, to = Spec("aor", 10, 4, 30), Folder(tmp_path / "d"), Target(str(tmp_path / "to"))
+    pipeline.generate(spec, folder, Local())
+    publish(folder, to, Local())
+    pipeline.build(spec, folder, Local())
+    assert publish(folder, to, Local()).changed
+    pipeline.generate(spec, Folder(tmp_path / "less"), Local())
+    with pytest.raises(FolderConflict, match="holds another dataset: augmented"):
+        publish(Folder(tmp_path / "less"), to, Local())
+
+
+def test_targets_that_cannot_be(here):
+    for to in ("hf://org", "hf://org/name@v1", "hf://org/name/more", "hf://../name"):
+        with pytest.raises(InvalidSpec, match="expected hf://org/name"):
+            Target(to)
+    with pytest.raises(InvalidSpec, match="for hf://org/name only"):
+        Target("folder", tag="v1")
+    with pytest.raises(InvalidSpec, match="different names"):
+        targets([here / "seed0", here / "seed0"], "hf://org")
+    with pytest.raises(FolderConflict, match="the dataset itself"):
+        publish(Folder(here / "seed0"), Target(str(here / "seed0")), Local())
+    with pytest.raises(InvalidSpec, match="nothing://"):
+        publish(Folder(here / "seed0"), Target("nothing://x"), Local())
+    (here / "mine").mkdir()
+    (here / "mine" / "README.md").write_text("# Mine")
+    with pytest.raises(FolderConflict, match="README.md: not a card"):
+        publish(Folder(here / "seed0"), Target(str(here / "mine")), Local())
