@@ -21,8 +21,9 @@ from trainer.data import HUB_ID, Dataset, Split, one_line
 from trainer.device import Runtime, find_device
 from trainer.environment import Environment, Verdict
 from trainer.errors import BadData, InvalidText, MissingExtra
-from trainer.models import Policy, build_model, count_parameters
+from trainer.models import build_model, count_parameters
 from trainer.play import Moment, ending, play, score
+from trainer.policy import Policy
 from trainer.run import Description
 from trainer.steps import load_pairs
 from trainer.text import DELETE, join, split
@@ -71,8 +72,8 @@ class Agent:
             raise BadData(f"{where}: no weights there yet: they appear with the first validation")
         place = find_device(device)
         config, contract = description.config, description.contract
-        Runtime(place).check_memory(count_parameters(config, contract), copies=2)
-        policy = build_model(config, contract)
+        Runtime(place).check_memory(count_parameters(config, contract, description.knowledge), copies=2)
+        policy = build_model(config, contract, description.knowledge)
         load_weights(policy, load_checkpoint(found[0])[0], found[0])
         return cls(policy, description, place)
 

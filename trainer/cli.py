@@ -69,7 +69,8 @@ def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
         name = "--" + one.name.replace("_", "-")
         kind: Any = click.Choice(one.metadata["choices"]) if one.metadata["choices"] else type(one.default)
         if kind is bool:
-            option = click.option(name, one.name, is_flag=True, default=None, help=one.metadata["help"])
+            both = f"{name}/--no-{name[2:]}" if one.default else name
+            option = click.option(both, one.name, is_flag=True, default=None, help=one.metadata["help"])
         else:
             option = click.option(name, one.name, type=kind, help=one.metadata["help"])
         command = option(command)

@@ -8,7 +8,7 @@ actions in training, agents with a decoder input see some of them (teacher forci
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -27,12 +27,13 @@ from trainer.layers import (
     PlaceAttention,
     padding_mask,
 )
+from trainer.planner.model import Planner
+from trainer.policy import Policy
 
 
-class Policy(nn.Module):
-    """What all agents share: the encoder, and how gold tokens are mixed into what a decoder sees."""
+class Encoded(Policy):
+    """What the paper's agents share: the encoder, and how gold tokens are mixed into what a decoder sees."""
 
-    about: ClassVar[str]
     depth: ClassVar[int] = 4  # encoder layers in the paper
     has_input: ClassVar[bool] = True  # whether a decoder reads action tokens, and so needs BOS
     uses_final_state: ClassVar[bool] = True  # whether the encoder's final state has a reader
@@ -47,6 +48,14 @@ class Policy(nn.Module):
         self.encoder = Encoder(
             len(contract.state_tokens) + 1, config.width, config.layers or self.depth, config.dropout
         )
+
+    @property
+    def targets(self) -> int:
+        return self.slots
+
+    @property
+    def has_unused(self) -> bool:
+        return not self.uses_final_state
 
     def embedding(self) -> nn.Embedding:
         """Action tokens for a decoder's input."""
@@ -64,7 +73,7 @@ class Policy(nn.Module):
         return torch.where(torch.rand(shape, device=gold.device) < self.forcing, gold, said)
 
 
-class Ar(Policy):
+class Ar(Encoded):
     """Autoregressive: one token after the other, with additive attention."""
 
     about = "autoregressive decoder, 1 encoder layer"
@@ -100,7 +109,7 @@ class ArStar(Ar):
     depth = 4
 
 
-class Linear(Policy):
+class Linear(Encoded):
     """No decoder: one linear layer over the flattened memory.
 
     The encoder is the same kit as everywhere, so its projections of the final state exist, unused.
@@ -127,7 +136,7 @@ class Nar(Linear):
     depth = 6
 
 
-class Decoder0(Policy):
+class Decoder0(Encoded):
     """The first decoder of D2 alone: its inputs are the memory, aligned to the length of the action."""
 
     about = "the first decoder of D2 alone, 4 encoder layers"
@@ -207,6 +216,7 @@ MODELS: dict[str, type[Policy]] = {
     "linear": Linear,
     "decoder0": Decoder0,
     "shared-d2": SharedD2,
+    "planner": Planner,
 }
 
 
@@ -217,17 +227,24 @@ def find_model(name: str) -> type[Policy]:
     return MODELS[name]
 
 
-def count_parameters(config: Config, contract: Contract) -> int:
+def make_model(config: Config, contract: Contract, knowledge: Any) -> Policy:
+    """A model as its class makes it; ``knowledge`` is what :meth:`Policy.survey` found, for those who need it."""
+    build: Any = find_model(config.model)
+    made: Policy = build(config, contract) if knowledge is None else build(config, contract, knowledge)
+    return made
+
+
+def count_parameters(config: Config, contract: Contract, knowledge: Any = None) -> int:
     """Trainable parameters, without taking the memory for them."""
     with torch.device("meta"):
-        model = find_model(config.model)(config, contract)
+        model = make_model(config, contract, knowledge)
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-def build_model(config: Config, contract: Contract) -> Policy:
+def build_model(config: Config, contract: Contract, knowledge: Any = None) -> Policy:
     """A fresh model with its first weights; the caller seeds."""
-    model = find_model(config.model)(config, contract)
-    if config.init == "released":
+    model = make_model(config, contract, knowledge)
+    if config.init == "released" and isinstance(model, Encoded):
         # The released code: N(0, 0.01) for all that is called a weight, 0 for the rest, and so for v. Scaled first
         # weights, the default, measured better (AR on AOR, 1,500 updates of preset cpu: 32.2 against 19.6).
         for name, parameter in model.named_parameters():
