@@ -85,11 +85,14 @@ def use_threads(threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
-def default_preset() -> str:
-    """What suits the machine."""
+def default_preset(settings: dict[str, Any]) -> str:
+    """What suits the machine and the settings: without a GPU the planner, unless another model must do it."""
     import torch
 
-    return "paper" if torch.cuda.is_available() else "cpu"
+    if torch.cuda.is_available():
+        return "paper"
+    other = settings.get("model", "planner") != "planner" or settings.get("stream")
+    return "cpu" if other else "fast"
 
 
 @main.command()
@@ -133,7 +136,7 @@ def fit(
 
     use_threads(threads)
     chosen = {name: value for name, value in settings.items() if value is not None}
-    config = preset(preset_name or default_preset(), **chosen)
+    config = preset(preset_name or default_preset(chosen), **chosen)
     result = train(data, config, out, resume=resume, device=device, compiled=compiled, save_every=save_every)
     if result.main and as_json:
         click.echo(json.dumps(result.to_json()))
@@ -234,12 +237,14 @@ def models(data: str | None, preset_name: str, train_on: str | None, as_json: bo
     counts: dict[str, int] = {}
     if data:
         from trainer.data import Dataset
-        from trainer.training import open_training
+        from trainer.training import open_training, survey
 
         dataset = Dataset(data)
         kind = train_on or ("augmented" if dataset.has("augmented", "train") else "expert")
-        _, contract = open_training(dataset, preset(preset_name, train_on=kind))
-        counts = {name: count_parameters(preset(preset_name, model=name), contract) for name in MODELS}
+        footers, contract = open_training(dataset, preset(preset_name, train_on=kind))
+        for name in MODELS:
+            config, knowledge, _ = survey(dataset, footers, contract, preset(preset_name, model=name))
+            counts[name] = count_parameters(config, contract, knowledge)
     if as_json:
         listed: dict[str, dict[str, Any]] = {name: {"about": model.about} for name, model in MODELS.items()}
         for name, number in counts.items():

@@ -166,16 +166,17 @@ class Planner(Policy):
 
     @torch.inference_mode()
     def decide(self, states: Tensor, lengths: Tensor) -> Tensor:
-        """Scores (b, n, v): the chosen tokens have their probability, all others share the rest evenly."""
+        """Scores (b, n, v): the chosen tokens have their probability, all others share the rest evenly.
+
+        A choice that is less probable than an even share is given just more than that, so that it wins.
+        """
         lengths = lengths.to(states.device)
         decode = {"scripts": decode_scripts, "span": decode_spans, "opened": decode_opened}[self.knowledge.view]
         plan: Plan = decode(self, states, lengths)
         actions = self.moves.actions(plan.classes, plan.tokens)  # (b, n)
-        chance = plan.chances.exp().clamp(1e-6, 1 - 1e-6)  # (b, 2): place, token
+        chance = plan.chances.exp().clamp(1.001 / self.vocabulary, 1 - 1e-6)  # (b, 2): place, token
         at = [1 if name == "token" else 0 for name in self.moves.slots]
         chance = chance[:, at]  # (b, n)
         rest = ((1 - chance) / (self.vocabulary - 1)).log()
-        # The choice wins also where the rest would share more than it has.
-        chosen = torch.maximum(chance.log(), rest + 1e-3)
         scores = rest[..., None].expand(-1, -1, self.vocabulary)
-        return scores.scatter(2, actions[..., None], chosen[..., None])
+        return scores.scatter(2, actions[..., None], chance.log()[..., None])
