@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from typing import Any
 
 from aegen.augment import Augmentation
 from aegen.card import check_card, write_card
@@ -120,6 +121,9 @@ def _demonstrate(
         made |= write_demonstrations(folder, base, train, read_expert(tree), augmentation, engine, progress)
     if "tags" in tree:
         base, metric = {key: tree[key] for key in ("pairs", "tags")}, tree["tags"]["metric"]
-        tagged = {(renamed(name, "tags"),): (folder / name, folder / renamed(name, "tags"), base, metric) for name in names}
-        made |= write_missing(folder, base, engine, progress, "tags", write_tags_shard, tagged)
+        calls: dict[tuple[str, ...], tuple[Any, ...]] = {}
+        for name in names:
+            tagged = renamed(name, "tags")
+            calls[(tagged,)] = (folder / name, folder / tagged, base, metric)
+        made |= write_missing(folder, base, engine, progress, "tags", write_tags_shard, calls)
     return made

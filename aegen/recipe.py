@@ -49,7 +49,8 @@ def recipe(spec: SpecTree) -> list[str]:
 def _tags(spec: SpecTree, name: str) -> list[str]:
     if "tags" not in spec:
         return []
-    return [_line("trajectories", name, "--design", "tags", *_options(spec["tags"], {"metric": "levenshtein"}, "backend"))]
+    metric = _options(spec["tags"], {"metric": "levenshtein"}, "backend")
+    return [_line("trajectories", name, "--design", "tags", *metric)]
 
 
 def _line(*words: str) -> str:

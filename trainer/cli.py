@@ -186,7 +186,8 @@ def evaluate(
     click.echo(f"games per second   {result['pairs_per_second']:>10,.0f}")
 
 
-@main.command()
+# A text may begin with a minus: what is no option of this command is a text.
+@main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("run")
 @click.argument("texts", nargs=-1)
 @device_option
@@ -233,12 +234,18 @@ def models(data: str | None, preset_name: str, train_on: str | None, as_json: bo
     counts: dict[str, int] = {}
     if data:
         from trainer.data import Dataset
-        from trainer.training import open_training
+        from trainer.errors import BadData
+        from trainer.lessons import open_training
 
         dataset = Dataset(data)
         kind = train_on or ("augmented" if dataset.has("augmented", "train") else "expert")
-        _, contract = open_training(dataset, preset(preset_name, train_on=kind))
-        counts = {name: count_parameters(preset(preset_name, model=name), contract) for name in MODELS}
+        for name in MODELS:
+            config = preset(preset_name, model=name, train_on=kind)
+            try:
+                counts[name] = count_parameters(config, open_training(dataset, config)[1])
+            except BadData:
+                if MODELS[name].game != "tags":  # a dataset need not have tags
+                    raise
     if as_json:
         listed: dict[str, dict[str, Any]] = {name: {"about": model.about} for name, model in MODELS.items()}
         for name, number in counts.items():
@@ -246,8 +253,8 @@ def models(data: str | None, preset_name: str, train_on: str | None, as_json: bo
         click.echo(json.dumps(listed))
         return
     for name, model in MODELS.items():
-        column = f"{counts[name]:>14,}" if data else ""
-        click.echo(f"{name:<12}{column}  {model.about}")
+        column = f"{counts[name]:>14,}" if name in counts else " " * 13 + "-" if data else ""
+        click.echo(f"{name:<16}{column}  {model.about}")
 
 
 @main.command()

@@ -17,11 +17,12 @@ from trainer.errors import InvalidConfig
 from trainer.events import Events
 from trainer.fit import Loop, Validation
 from trainer.interrupt import Interrupt
+from trainer.lessons import load_held_out, load_lessons, open_training
 from trainer.models import build_model, count_parameters
 from trainer.progress import Reporter
 from trainer.run import Description, Run
 from trainer.seeding import derive
-from trainer.steps import load_pairs, load_steps
+from trainer.steps import load_pairs
 
 MAX_IN_MEMORY = 1 << 32  # bytes of id tensors
 
@@ -47,16 +48,12 @@ class Result:
         return values
 
 
-def open_training(dataset: Dataset, config: Config) -> tuple[list[Footer], Contract]:
-    """The footers to train on and their contract, before any row is read."""
-    footers = dataset.footers("augmented" if config.train_on == "augmented" else "expert", "train")
-    return footers, dataset.contract(footers)
-
-
 def make_source(
     dataset: Dataset, footers: list[Footer], contract: Contract, config: Config, runtime: Runtime
 ) -> Source:
     """The demonstrations: in memory where they fit, or streamed."""
+    if config.stream and contract.game == "text":
+        raise InvalidConfig(f"{config.model} learns from whole pairs, which are held in memory: leave --stream out")
     if config.stream:
         return Stream(dataset, footers, contract, config, runtime)
     rows = sum(footer.shard.rows for footer in footers)
@@ -64,7 +61,7 @@ def make_source(
     if needed > MAX_IN_MEMORY:
         size = f"{rows:,} steps may need {needed / 1e9:.1f} GB of memory"
         raise InvalidConfig(f"{dataset.where}: {size}; --stream reads them in parts")
-    return Memory(load_steps(dataset, footers, contract), config, runtime)
+    return Memory(load_lessons(dataset, footers, contract), config, runtime)
 
 
 def fit(
@@ -108,7 +105,7 @@ def _fit(
     going_on = bool(runtime.largest(int(run.begin(description, resume) if runtime.main else False)))
     source = make_source(dataset, footers, contract, config, runtime)
     validation = Validation(
-        load_steps(dataset, dataset.footers("expert", "validation"), contract, strict=False),
+        load_held_out(dataset, "validation", contract),
         load_pairs(dataset, "validation", contract),
     )
     torch.manual_seed(derive(config.seed, "weights"))
