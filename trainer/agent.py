@@ -96,7 +96,7 @@ class Agent:
 
         def watch(moment: Moment) -> None:
             for row, game in enumerate(moment.games.tolist()):
-                moves[game].append(self._move(moment, row))
+                moves[game].append(self.move(moment, row))
 
         played = play(self.policy, self.environment, ids, lengths, max_steps=contract.max_steps, watch=watch)
         results = zip(played.states.tolist(), played.lengths.tolist(), played.verdicts.tolist(), strict=True)
@@ -119,7 +119,8 @@ class Agent:
         names = ("", *self.contract.state_tokens)
         return tuple(names[token] for token in ids[:length])
 
-    def _move(self, moment: Moment, row: int) -> Move:
+    def move(self, moment: Moment, row: int) -> Move:
+        """One row of a moment in words."""
         names = (*self.contract.actions, "BOS")
         state = self._tokens(moment.states[row].tolist(), int(moment.lengths[row]))
         action = spoken(self.contract, [names[token] for token in moment.actions[row].tolist()], len(state))

@@ -164,13 +164,10 @@ def evaluate(
     \b
     trainer evaluate runs/aor --split test
     """
-    from trainer.agent import Agent
-    from trainer.checkpoint import write_json
+    from trainer.evaluation import evaluate_run
 
     use_threads(threads)
-    result = Agent.from_pretrained(run, device).evaluate(data, split, limit or 0)
-    if Path(run).is_dir() and not limit:
-        write_json(Path(run) / f"evaluation-{split}.json", result)
+    result = evaluate_run(run, device, data, split, limit or 0)
     if as_json:
         click.echo(json.dumps(result))
         return
@@ -272,3 +269,62 @@ def publish(run: Path, to: str, private: bool) -> None:
     if not to:
         raise InvalidConfig("--to: hf://org/name or a folder is needed")
     click.echo(send(run, to, private))
+
+
+@main.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for the runs; default: the file's."
+)
+@click.option("--seed", "seeds", type=click.IntRange(0), multiple=True, help="Only these seeds; can be repeated.")
+@click.option("--preset", "preset_name", type=click.Choice([*PRESETS]), help="By default the file's.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Cells at once.")
+@click.option("--plan", is_flag=True, help="List the cells and the commands that make their data; run nothing.")
+@device_option
+@click.option("--threads", type=click.IntRange(1), help="CPU threads of a cell; by default the cores, shared.")
+def sweep(
+    file: Path,
+    out: Path | None,
+    seeds: tuple[int, ...],
+    preset_name: str | None,
+    jobs: int,
+    plan: bool,
+    device: str,
+    threads: int | None,
+) -> None:
+    """Run the grid of FILE: tasks, models, augmentation, designs, metrics, seeds. What is finished stays.
+
+    \b
+    trainer sweep cards/sweeps/main.toml --plan
+    trainer sweep cards/sweeps/main.toml --jobs 2 --seed 0
+    """
+    from trainer.grid import read_sweep
+    from trainer.sweep import finished, missing, run_sweep
+
+    asked = read_sweep(file, out, seeds, preset_name or "")
+    if not plan:
+        run_sweep(asked, jobs, threads, device, click.echo)
+        return
+    for source in missing(asked):
+        click.echo(source.build or f"# {source.path} is missing")
+    for cell in asked.cells:
+        click.echo(f"{'done' if finished(cell, asked.out) else 'open'}  {cell.name}")
+
+
+@main.command()
+@click.argument("runs", type=click.Path(exists=True, path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the report.")
+@click.option("--title", default="Text editing as imitation game", show_default=True)
+@click.option("--timing/--no-timing", default=True, show_default=True, help="Measure the inference time of AR*, NAR*.")
+@threads_option
+def report(runs: Path, out: Path, title: str, timing: bool, threads: int | None) -> None:
+    """Turn RUNS, the folder of a sweep or an earlier results.json, into tables and pictures beside the paper's.
+
+    \b
+    trainer report runs/paper --out report
+    """
+    from trainer.report import report as write_report
+
+    use_threads(threads)
+    files = write_report(runs, out, title, timing)
+    click.echo(f"{len(files)} files -> {files[0]}")
