@@ -38,6 +38,7 @@ class Config:
     learning_rate: float = option(1e-3, "Highest learning rate.", least=1e-9, most=10)
     weight_decay: float = option(0.0, "Decoupled weight decay.", most=100)
     restart: int = option(32, "Epochs of one cosine cycle; 0 is one cycle over all updates.", most=1 << 20)
+    schedule: str = option("cosine", "How the learning rate goes on.", ("cosine", "constant"))
     clip: float = option(5.0, "Largest norm of the gradient.", least=1e-9)
     adaptive: str = option(
         "auto",
@@ -99,8 +100,18 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
+# How the paper's baselines were trained: without what its own framework adds, the schedule and the adaptive loss.
+METHODS: dict[str, dict[str, Any]] = {
+    "end2end": {"adaptive": "off"},
+    "tagging": {"adaptive": "off"},
+    "recurrence": {"adaptive": "off", "schedule": "constant"},
+    "recurrence-star": {"adaptive": "off", "schedule": "constant"},
+}
+
+
 def preset(name: str, **changes: Any) -> Config:
-    """The config of a preset, with some values changed."""
+    """The config of a preset, with what belongs to the chosen model and some values changed."""
     if name not in PRESETS:
         raise InvalidConfig(f"no preset {name!r}: there are {', '.join(PRESETS)}")
-    return Config.parse(PRESETS[name] | changes, f"preset {name}")
+    method = METHODS.get(str(changes.get("model")), {})
+    return Config.parse(PRESETS[name] | method | changes, f"preset {name}")

@@ -87,6 +87,11 @@ class Environment:
         self.values = torch.tensor([*values, *[0] * spare], device=device)
         self.writable = torch.tensor([*writable, *[False] * spare], device=device)
 
+    @property
+    def device(self) -> torch.device:
+        """Where the games are played."""
+        return self.kinds.device
+
     def slot(self, name: str) -> int:
         """Where in an action a slot is."""
         return self.slots.index(name)

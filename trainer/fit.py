@@ -30,12 +30,12 @@ from trainer.checkpoint import (
 from trainer.config import Config
 from trainer.contract import Contract, Fields
 from trainer.device import Runtime
-from trainer.environment import Environment
 from trainer.errors import BadData, Failed, Interrupted
 from trainer.interrupt import Interrupt
 from trainer.play import pack, score, unpack
 from trainer.policy import Policy
 from trainer.progress import Reporter
+from trainer.rewriting import rules_of
 from trainer.run import Run
 from trainer.seeding import derive
 from trainer.steps import Pairs, Steps
@@ -48,6 +48,8 @@ def learning_rate(config: Config, epochs: float, updates: int) -> float:
     >>> [round(learning_rate(config, epochs, 0), 3) for epochs in (0, 16, 31.9, 32, 48)]
     [1.0, 0.5, 0.0, 1.0, 0.5]
     """
+    if config.schedule == "constant":
+        return config.learning_rate
     cycle = (epochs % config.restart) / config.restart if config.restart else min(updates / config.updates, 1)
     return config.learning_rate * (1 + math.cos(math.pi * cycle)) / 2
 
@@ -119,7 +121,7 @@ class Loop:
         self.run, self.config, self.contract = run, config, contract
         self.model, self.source, self.validation = model.to(runtime.device), source, validation
         self.runtime, self.reporter, self.save_every = runtime, reporter, save_every
-        self.environment = Environment(contract, runtime.device)
+        self.environment = rules_of(contract, runtime.device)
         self.optimizer = torch.optim.AdamW(model.groups(config), lr=config.learning_rate)
         slots = model.targets
         self.adaptive = config.adaptive == "on" or (config.adaptive == "auto" and slots > 2)

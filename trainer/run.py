@@ -20,6 +20,7 @@ from trainer.config import Config
 from trainer.contract import MAX_JSON, Contract, Fields, check_format, parse_object
 from trainer.data import Dataset
 from trainer.errors import BadData, Failed, FolderConflict
+from trainer.lessons import hashes
 from trainer.models import find_model
 
 FORMAT = 1
@@ -42,11 +43,7 @@ class Description:
         cls, config: Config, contract: Contract, dataset: Dataset, parameters: int, knowledge: Any = None
     ) -> Description:
         """Of a new run."""
-        splits = (("train", config.train_on), ("validation", "expert"), ("validation", "pairs"))
-        files: dict[str, str] = {}
-        for split, kind in splits:
-            files |= dataset.hashes(kind, split)  # type: ignore[arg-type]
-        data = {"where": dataset.where, "spec": dataset.spec, "files": files}
+        data = {"where": dataset.where, "spec": dataset.spec, "files": hashes(config, contract, dataset)}
         return cls(config, contract, data, parameters, versions(), knowledge)
 
     @classmethod

@@ -17,13 +17,14 @@ from trainer.errors import InvalidConfig
 from trainer.events import Events
 from trainer.fit import Loop, Validation
 from trainer.interrupt import Interrupt
+from trainer.lessons import load_held_out, load_lessons, open_training
 from trainer.models import build_model, count_parameters, find_model
 from trainer.planner.lessons import Lessons
 from trainer.planner.model import Planner
 from trainer.progress import Reporter
 from trainer.run import Description, Run
 from trainer.seeding import derive
-from trainer.steps import Steps, load_pairs, load_steps
+from trainer.steps import Steps, load_pairs
 
 MAX_IN_MEMORY = 1 << 32  # bytes of id tensors
 
@@ -49,12 +50,6 @@ class Result:
         return values
 
 
-def open_training(dataset: Dataset, config: Config) -> tuple[list[Footer], Contract]:
-    """The footers to train on and their contract, before any row is read."""
-    footers = dataset.footers("augmented" if config.train_on == "augmented" else "expert", "train")
-    return footers, dataset.contract(footers)
-
-
 def load_training(dataset: Dataset, footers: list[Footer], contract: Contract) -> Steps:
     """The demonstrations in memory, where they fit."""
     rows = sum(footer.shard.rows for footer in footers)
@@ -62,7 +57,7 @@ def load_training(dataset: Dataset, footers: list[Footer], contract: Contract) -
     if needed > MAX_IN_MEMORY:
         size = f"{rows:,} steps may need {needed / 1e9:.1f} GB of memory"
         raise InvalidConfig(f"{dataset.where}: {size}; --stream reads them in parts")
-    return load_steps(dataset, footers, contract)
+    return load_lessons(dataset, footers, contract)
 
 
 def survey(
@@ -120,7 +115,7 @@ def _fit(
     description = Description.make(config, contract, dataset, parameters, knowledge)
     going_on = bool(runtime.largest(int(run.begin(description, resume) if runtime.main else False)))
     validation = Validation(
-        load_steps(dataset, dataset.footers("expert", "validation"), contract, strict=False),
+        load_held_out(dataset, "validation", contract),
         load_pairs(dataset, "validation", contract),
     )
     torch.manual_seed(derive(config.seed, "weights"))
@@ -128,6 +123,8 @@ def _fit(
     source: Source
     if isinstance(model, Planner) and steps is not None:
         source = Lessons(model, steps, config, contract, runtime)
+    elif config.stream and contract.game == "text":
+        raise InvalidConfig(f"{config.model} learns from whole pairs, which are held in memory: leave --stream out")
     elif config.stream:
         source = Stream(dataset, footers, contract, config, runtime)
     else:
