@@ -17,9 +17,11 @@ from aegen.engine import Local
 from aegen.folder import Folder
 from aegen.importers import Import
 from aegen.spec import Spec
+from aegen.tags import TaggingGame
 from trainer import text as trainer_text
 from trainer.data import Dataset
 from trainer.environment import Environment, Verdict
+from trainer.rewriting import rules_of
 
 CASES = {
     "aor": ("aor", None, None),
@@ -117,3 +119,28 @@ def test_both_sides_escape_alike():
         for kind in ("words", "chars"):
             assert tuple(trainer_text.split(text, kind)) == tuple(escape.tokenize(text, kind))
             assert trainer_text.join(trainer_text.split(text, kind), kind) == text
+
+
+@pytest.mark.parametrize("task,n", [("aor", 10), ("aec", 10)])
+def test_rounds_of_tags_have_the_same_outcome_on_both_sides(task, n, tmp_path):
+    folder = Folder(tmp_path / task)
+    pipeline.generate(Spec(task, n, 4, 100), folder, Local())
+    pipeline.add_tags(folder, "levenshtein", Local())
+    words, contract = both(folder, "tags", "train")
+    table = pq.read_table(folder / folder.manifest().shards("tags", "train")[0])
+    rows = [(escape.split_state(row["state"]), tuple(row["action"])) for row in table.to_pylist()]
+    rng = random.Random(2)
+    rows += [(state, tuple(rng.choices(contract.actions, k=len(state) + 1))) for state, _ in rng.choices(rows, k=500)]
+    keep = contract.action_ids["KEEP"]
+    states = torch.zeros(len(rows), contract.max_state, dtype=torch.long)
+    actions = torch.full((len(rows), contract.action_length), keep)
+    for row, (state, tags) in enumerate(rows):
+        states[row, : len(state)] = torch.tensor([contract.state_ids[token] for token in state])
+        actions[row, : len(tags)] = torch.tensor([contract.action_ids[tag] for tag in tags])
+    lengths = torch.tensor([len(state) for state, _ in rows])
+    after, lengths, verdicts = rules_of(contract).step(states, lengths, actions)
+    names = ("", *contract.state_tokens)
+    found = [tuple(names[i] for i in row[:n]) for row, n in zip(after.tolist(), lengths.tolist(), strict=True)]
+    played = list(zip(found, [Verdict(verdict).reason for verdict in verdicts.tolist()], strict=True))
+    assert played == expected(TaggingGame(words.writable, contract.max_state), rows)
+    assert len({verdict for _, verdict in played}) >= 3

@@ -66,7 +66,7 @@ def run_cell(order: dict[str, Any]) -> dict[str, Any]:
     await_turn(out)
     with (out.parent / f".{out.name}.log").open("a") as log:
         result = fit(
-            order["data"], config, out, resume=True, device=order["device"], save_every=200, reporter=Reporter(log)
+            order["data"], config, out, resume=True, device=order["device"], save_every=100, reporter=Reporter(log)
         )
     evaluation = evaluate_run(out, order["device"])
     record = {

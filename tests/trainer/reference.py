@@ -111,6 +111,34 @@ def shifted(design, source, target):
     return found
 
 
+def tag_rounds(source, target):
+    """Rounds (state, tags): every edit of the script that finds its tag free, until nothing is left to do."""
+    state, steps = list(source), []
+    while True:
+        tags = ["KEEP"] * (len(state) + 1)
+        for start, stop, new in levenshtein(state, target):
+            if start == stop and tags[start] == "KEEP":
+                tags[start] = f"INSERT_{new[0]}"
+            elif start != stop:
+                tags[start + 1] = f"SUB_{new[0]}" if new else "DELETE"
+        steps.append((tuple(state), tags))
+        if set(tags) == {"KEEP"}:
+            assert tuple(state) == tuple(target)
+            return steps
+        state = tagged(state, tags)
+
+
+def tagged(state, tags):
+    """The state after a round."""
+    after = [tags[0][7:]] if tags[0] != "KEEP" else []
+    for token, tag in zip(state, tags[1:], strict=True):
+        if not tag.startswith(("SUB_", "DELETE")):
+            after.append(token)
+        if "_" in tag:
+            after.append(tag.partition("_")[2])
+    return after
+
+
 def judge(slots, writable, max_state, state, action):
     """The environment as the contract's prose has it: (new state, verdict)."""
     part = dict(zip(slots, action, strict=True))
@@ -186,6 +214,21 @@ def describe(config, split, rows, *, design, tokens, arithmetic, task, spec):
     }
     if config == "pairs":
         return text
+    if config == "tags":
+        longest = max(len(row["action"]) for row in rows)
+        states = sorted({token for row in rows for token in row["state"].split(" ") if token})
+        return text | {
+            "metric": "levenshtein",
+            "backend": {"reference": "1"},
+            "design": "tags",
+            "slots": ["tags"],
+            "state_tokens": states,
+            "action_tokens": sorted({tag for row in rows for tag in row["action"]}),
+            "writable": states,
+            "max_state": longest - 1,
+            "action_length": longest,
+            "max_steps": 1 + max(row["step"] for row in rows),
+        }
     states = {token for row in rows for token in row["state"].split(" ") if token}
     actions = {token for row in rows for token in row["action"]}
     return text | {
@@ -230,6 +273,15 @@ def step_rows(design, pairs, first_id, augmented):
     return rows
 
 
+def tag_rows(pairs, first_id):
+    """The rows of rounds of tags."""
+    return [
+        {"pair": number, "origin": 0, "step": step, "state": " ".join(state), "action": tags}
+        for number, (source, target) in enumerate(pairs, start=first_id)
+        for step, (state, tags) in enumerate(tag_rounds(source, target))
+    ]
+
+
 def write_dataset(
     folder,
     design,
@@ -240,6 +292,8 @@ def write_dataset(
     task="text",
     shards=1,
     row_group_size=None,
+    tags=False,
+    variants=(),
 ):
     """A whole dataset folder for ``splits`` = {"train": [(source, target), …], …}."""
     folder, files, first_id = Path(folder), {}, 0
@@ -256,6 +310,10 @@ def write_dataset(
                 (STEPS, step_rows(design, pairs[at : at + size], first_id + at, config == "augmented"))
                 for at in range(0, len(pairs), size)
             ]
+        if tags:
+            parts["tags"] = [(STEPS, tag_rows(pairs, first_id))]
+        if variants and split == "train":
+            parts["variants_expert"] = [(STEPS, step_rows(design, variants, first_id, augmented=False))]
         for config, pieces in parts.items():
             for index, (schema, rows) in enumerate(pieces):
                 name = f"{config}/{split}-{index:05}-of-{len(pieces):05}.parquet"

@@ -122,6 +122,7 @@ def curves(records: Sequence[Record]) -> Any:
                 run["best_epoch"], color=GREEN, linestyle=(0, (4, 3)), label=f"kept: epoch {run['best_epoch']}"
             )
             here.set(title=f"{task.upper()}, {label(model, run['ta'])}", ylim=(0, 101), xlabel="epoch", ylabel="%")
+            here.xaxis.get_major_locator().set_params(integer=True)
             here.legend(fontsize=6, loc="lower right")
     return figure
 

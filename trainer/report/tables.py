@@ -218,5 +218,6 @@ def _compared(column: Column, block: str, pairs: Iterable[tuple[Row, Row]]) -> O
             agree += 1
         else:
             first, second = (one, two) if a.theirs[0] > b.theirs[0] else (two, one)
-            disagree.append(f"{first.head[-1]} > {second.head[-1]}")
+            tied = " (equal here)" if a.mean == b.mean else ""
+            disagree.append(f"{first.head[-1]} > {second.head[-1]}{tied}")
     return Order(column, block, agree, tuple(disagree))

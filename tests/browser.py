@@ -1,0 +1,93 @@
+"""A headless Chromium to look at pages with, spoken to over a pipe: no driver, no port, no package."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+# Nothing of it may leave this machine.
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe",
+)  # fmt: skip
+
+
+def find_browser() -> str | None:
+    """A Chromium on this machine; AEGEN_BROWSER names another."""
+    return os.environ.get("AEGEN_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+class Browser:
+    """One page in one browser, gone at the end."""
+
+    def __init__(self, program: str) -> None:
+        self.profile = tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
+        theirs_in, self.out = os.pipe()
+        self.answers, theirs_out = os.pipe()
+        command = shlex.join([program, *FLAGS, f"--user-data-dir={self.profile.name}"])
+        self.process = subprocess.Popen(
+            ["sh", "-c", f"exec {command} 3<&{theirs_in} 4>&{theirs_out}"],
+            pass_fds=(theirs_in, theirs_out),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self.waiting, self.number, self.session = b"", 0, None
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.call("Browser.close")
+            self.process.wait(20)
+        finally:
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, 9)
+                self.process.wait()
+            os.close(self.out)
+            os.close(self.answers)
+            self.profile.cleanup()
+
+    def call(self, method: str, **parameters: object) -> dict:
+        """One request, and its answer; events in between are of no interest."""
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.out, json.dumps(message).encode() + b"\0")
+        while True:
+            while b"\0" not in self.waiting:
+                part = os.read(self.answers, 1 << 16)
+                assert part, "the browser is gone"
+                self.waiting += part
+            text, self.waiting = self.waiting.split(b"\0", 1)
+            answer = json.loads(text)
+            if answer.get("id") == self.number:
+                assert "error" not in answer, answer["error"]
+                return answer["result"]
+
+    def open(self, path: Path) -> None:
+        """Load a file and wait until everything in it is there."""
+        target = self.call("Target.createTarget", url=path.resolve().as_uri())["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        until = time.monotonic() + 60
+        while self.ask("document.readyState") != "complete" or self.ask("location.href") == "about:blank":
+            assert time.monotonic() < until, "the page does not load"
+            time.sleep(0.05)
+
+    def ask(self, expression: str) -> object:
+        """The value of an expression in the page."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")

@@ -1,0 +1,198 @@
+"""Sweeps: what a file asks for, and that a kill costs nothing that was finished."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.reference import small_dataset
+from trainer.checkpoint import load_checkpoint
+from trainer.errors import BadData, Failed, FolderConflict, InvalidConfig
+from trainer.grid import read_sweep
+from trainer.models import MODELS
+from trainer.run import Run
+from trainer.sweep import read_cell, run_sweep
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = sorted((ROOT / "cards" / "sweeps").glob("*.toml"))
+FILE = """
+title = "Small"
+out = "{out}"
+preset = "cpu"
+seeds = [0, 1]
+
+[settings]
+width = 16
+layers = 1
+batch = 64
+updates = {updates}
+
+[[data]]
+task = "aor"
+path = "{data}"
+build = "aegen build aor"
+
+[[grid]]
+tasks = ["aor"]
+models = ["ar", "nar-star"]
+ta = [true]
+"""
+
+
+def write_file(path, data, updates=20, **changes):
+    text = FILE.format(out=path / "runs", data=data, updates=updates)
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    (path / "small.toml").write_text(text)
+    return path / "small.toml"
+
+
+def test_a_grid_is_every_combination_one_seed_after_the_other(insert, tmp_path):
+    sweep = read_sweep(write_file(tmp_path, insert))
+    assert [cell.name for cell in sweep.cells] == [
+        "aor/ar+ta/seed-0", "aor/nar-star+ta/seed-0", "aor/ar+ta/seed-1", "aor/nar-star+ta/seed-1",
+    ]  # fmt: skip
+    assert sweep.cells[3].config.seed == 1 and sweep.cells[3].config.width == 16
+    assert [cell.seed for cell in read_sweep(write_file(tmp_path, insert), seeds=(7,)).cells] == [7, 7]
+    assert read_sweep(write_file(tmp_path, insert), preset_name="paper").cells[0].preset == "paper"
+
+
+def test_the_command_of_a_cell_is_the_cell(insert, tmp_path):
+    from trainer.cli import main
+
+    cell = read_sweep(write_file(tmp_path, insert)).cells[1]
+    fit, evaluate = cell.commands(tmp_path / "runs")
+    arguments = fit.split()[1:]
+    parsed = main.commands["fit"].make_context("fit", arguments[1:]).params
+    for name, value in cell.config.to_json().items():
+        assert parsed[name] in (None, value), name
+    chosen = {name: value for name, value in parsed.items() if value is not None and name in cell.config.to_json()}
+    from trainer.config import preset
+
+    assert preset(parsed["preset_name"], **chosen) == cell.config
+    assert evaluate == f"trainer evaluate {tmp_path / 'runs' / cell.name}"
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda path: path.stem)
+def test_the_projects_sweeps_are_sound(file):
+    sweep = read_sweep(file)
+    assert sweep.cells and all(cell.source.build.startswith("aegen ") for cell in sweep.cells)
+    assert {cell.source.path for cell in sweep.cells} == {
+        cell.source.build.split("--out ")[1].split()[0] for cell in sweep.cells
+    }
+
+
+def test_the_projects_sweeps_cover_the_papers_tables():
+    from trainer.report import paper
+
+    cells = [cell for file in SHIPPED for cell in read_sweep(file).cells]
+    usual = {(c.source.task, c.model, c.ta) for c in cells if (c.source.metric, c.source.design) in
+             {("levenshtein", "insert"), ("span", "span"), ("levenshtein", "edit")}}  # fmt: skip
+    for model, ta in [*paper.MAIN, *paper.DECODERS]:
+        assert all((task, model, ta) in usual for task in paper.TASKS), (model, ta)
+    shown = {(c.source.design, c.model, c.ta) for c in cells if c.source.task == "aes" and c.source.metric == "span"}
+    assert set(paper.DESIGNS) <= shown
+    assert set(paper.METRICS) <= {(c.source.metric, c.model) for c in cells if c.source.task == "aes" and not c.ta}
+    assert {("lcs", False), ("lcs", True)} <= {(c.source.metric, c.ta) for c in cells if c.source.task == "aec"}
+    assert {cell.model for cell in cells} == set(MODELS)
+
+
+WRONG = [
+    ({'title = "Small"': "title = ["}, "TOML"),
+    ({'title = "Small"': 'titel = "Small"'}, "unknown key 'titel'"),
+    ({'models = ["ar", "nar-star"]': 'models = ["gpt"]'}, "no model 'gpt'"),
+    ({'models = ["ar", "nar-star"]': 'models = ["ar", "ar"]'}, "asked for twice"),
+    ({'tasks = ["aor"]': 'tasks = ["aes"]'}, "no [[data]] for aes"),
+    ({"ta = [true]": "ta = true"}, "ta: a list of bool"),
+    ({"width = 16": "width = 15"}, "even number"),
+    ({"width = 16": "seed = 1"}, "seed is an axis"),
+    ({'preset = "cpu"': 'preset = "tpu"'}, "no preset 'tpu'"),
+]
+
+
+@pytest.mark.parametrize("changes,message", WRONG)
+def test_what_is_wrong_in_a_file_is_named(insert, tmp_path, changes, message):
+    with pytest.raises(InvalidConfig) as caught:
+        read_sweep(write_file(tmp_path, insert, **changes))
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+    assert "small.toml" in str(caught.value) or message.startswith("no model")
+
+
+def test_missing_data_names_the_command_that_makes_it(tmp_path):
+    sweep = read_sweep(write_file(tmp_path, tmp_path / "nowhere"))
+    with pytest.raises(BadData, match="make it with: aegen build aor"):
+        run_sweep(sweep)
+
+
+def test_a_failed_cell_leaves_the_others_alone(insert, tmp_path):
+    data = small_dataset(tmp_path / "data", "insert")
+    file = write_file(
+        tmp_path, data, **{'models = ["ar", "nar-star"]': 'models = ["tagging", "ar"]', "[true]": "[false]"}
+    )
+    lines = []
+    with pytest.raises(Failed, match=r"1 of 2 cells failed.*--design tags"):
+        run_sweep(read_sweep(file, seeds=(0,)), threads=1, device="cpu", say=lines.append)
+    assert read_cell(tmp_path / "runs/aor/ar/seed-0")["evaluation"]["pairs"] == 16
+    changed = write_file(tmp_path, data, updates=21, **{"[true]": "[false]"})
+    with pytest.raises(FolderConflict, match="another updates"):
+        run_sweep(read_sweep(changed, seeds=(0,)), say=lines.append)
+
+
+def start(file, command, jobs):
+    return subprocess.Popen(
+        [sys.executable, "-m", "trainer", "sweep", str(file), "--jobs", str(jobs), "--threads", "1", "--device", "cpu"],
+        env=command.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def stamps(folder):
+    return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+
+def test_killed_and_started_again_it_does_only_what_is_left(command, tmp_path):
+    data = small_dataset(tmp_path / "data", "insert")
+    file = write_file(tmp_path, data, updates=200, **{"seeds = [0, 1]": "seeds = [0]"})
+    cells = [tmp_path / "runs" / cell.name for cell in read_sweep(file).cells]
+    process = start(file, command, 1)
+    while not (cells[0] / "cell.json").exists() or not (cells[1] / "last.safetensors").exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    before = stamps(cells[0])
+    assert not (cells[1] / "cell.json").exists(), "the kill came too late to test anything"
+    until = time.monotonic() + 30
+    while True:  # the cell ends by itself: nobody trains on for a sweep that is gone
+        run = Run(cells[1])
+        try:
+            run.hold()
+            break
+        except FolderConflict:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        finally:
+            run.release()
+    updates = load_checkpoint(cells[1] / "last.safetensors")[1]["updates"]
+    again = start(file, command, 2)
+    said, errors = again.communicate(timeout=240)
+    assert again.returncode == 0, errors
+    assert "2 cells, 1 finished, 1 to run" in said and "[1/1] aor/nar-star+ta/seed-0" in said
+    assert stamps(cells[0]) == before and 0 < updates <= 200
+    records = [json.loads((cell / "cell.json").read_text()) for cell in cells]
+    assert all(record["updates"] == 200 and record["evaluation"]["pairs"] == 16 for record in records)
+    third = start(file, command, 1)
+    said, _ = third.communicate(timeout=60)
+    assert third.returncode == 0 and "2 finished, 0 to run" in said
+    # A cell is what its commands do.
+    command(*records[1]["commands"][0].split()[1:-1], tmp_path / "by-hand", "--threads", 1, "--device", "cpu")
+    one, two = (load_checkpoint(path / "best.safetensors")[0] for path in (cells[1], tmp_path / "by-hand"))
+    assert all(one[name].equal(two[name]) for name in one)
