@@ -101,6 +101,8 @@ def _run(cell: Cell, out: Path, threads: int, device: str, places: SimpleQueue[d
             "ta": cell.ta,
             "seed": cell.seed,
             "preset": cell.preset,
+            "label": cell.label,
+            "split": cell.split,
         },
         "config": cell.config.to_json(),
         "commands": cell.commands(out),
