@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -32,16 +33,18 @@ class Browser:
         self.profile = tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
         theirs_in, self.out = os.pipe()
         self.answers, theirs_out = os.pipe()
-        command = shlex.join([program, *FLAGS, f"--user-data-dir={self.profile.name}"])
+        # The pipe is expected at 3 and 4; both ends move out of the way first.
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (theirs_in, theirs_out)]
+        move = f"import os, sys; os.dup2({ends[0]}, 3); os.dup2({ends[1]}, 4); os.execvp(sys.argv[1], sys.argv[1:])"
         self.process = subprocess.Popen(
-            ["sh", "-c", f"exec {command} 3<&{theirs_in} 4>&{theirs_out}"],
-            pass_fds=(theirs_in, theirs_out),
+            [sys.executable, "-c", move, program, *FLAGS, f"--user-data-dir={self.profile.name}"],
+            pass_fds=ends,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        os.close(theirs_in)
-        os.close(theirs_out)
+        for end in (theirs_in, theirs_out, *ends):
+            os.close(end)
         self.waiting, self.number, self.session = b"", 0, None
 
     def __enter__(self) -> Browser:

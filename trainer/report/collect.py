@@ -35,6 +35,12 @@ def read_object(path: Path) -> dict[str, Any]:
         raise BadData(f"{path}: {error.strerror}") from error
 
 
+def plain(record: Record) -> bool:
+    """Whether a cell plays its task's own metric and design; what does not say plays them."""
+    usual = DEFAULTS.get(record["task"])
+    return (record["metric"] or None, record["design"] or None) in (usual, (None, None))
+
+
 def collect(runs: Path) -> list[Record]:
     """The records of all finished cells under a folder, or those of a ``results.json``."""
     if runs.is_file():
@@ -63,10 +69,9 @@ def expert_facts(folders: list[Path]) -> dict[tuple[str, str, str], tuple[int, b
     found: dict[tuple[str, str, str], tuple[int, bool]] = {}
     seen: set[str] = set()
     for folder in folders:
-        cell = read_object(folder / CELL)
-        task = str(cell.get("task"))
-        usual = (cell.get("metric"), cell.get("design")) == DEFAULTS.get(task)
-        if task in seen or not usual or cell.get("model") in ("end2end", "tagging"):
+        cell = dict.fromkeys(("task", "metric", "design")) | read_object(folder / CELL)
+        task = str(cell["task"])
+        if task in seen or not plain(cell) or cell.get("model") in ("end2end", "tagging"):
             continue
         seen.add(task)
         for row in outcomes(folder).get("rows", []):

@@ -10,8 +10,8 @@ from typing import Any
 
 from trainer.errors import MissingExtra
 from trainer.outcomes import FAILURES
-from trainer.report.collect import Record
-from trainer.report.tables import LABELS, label, plain
+from trainer.report.collect import Record, plain
+from trainer.report.tables import LABELS, label
 
 BLUE, ORANGE, GREEN, SKY, RED, PURPLE, BLACK = (
     "#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#000000",

@@ -9,7 +9,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from trainer.report import paper
-from trainer.report.collect import DEFAULTS, Record
+from trainer.report.collect import Record, plain
 from trainer.report.paper import Column, Figure
 
 LABELS = {
@@ -85,12 +85,6 @@ class Table:
     def run(self) -> int:
         """How many of its rows have a figure of ours."""
         return sum(any(entry.values for entry in row.cells.values()) for row in self.rows)
-
-
-def plain(record: Record) -> bool:
-    """Whether a cell plays its task's own metric and design; what does not say plays them."""
-    usual = DEFAULTS.get(record["task"])
-    return (record["metric"] or None, record["design"] or None) in (usual, (None, None))
 
 
 def make(

@@ -12,8 +12,7 @@ import torch
 from trainer.agent import Agent
 from trainer.data import Dataset
 from trainer.play import act, play
-from trainer.report.collect import Record
-from trainer.report.tables import plain
+from trainer.report.collect import Record, plain
 from trainer.steps import load_pairs
 
 PAIR = ("ar-star", "nar-star")

@@ -1,0 +1,265 @@
+"""Reports: numbers from known runs, and the page as a person meets it, in a browser."""
+
+import json
+import math
+import re
+import shutil
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from tests.browser import Browser, find_browser
+from tests.trainer.test_sweep import write_file
+from trainer.cli import main
+from trainer.errors import BadData
+from trainer.grid import read_sweep
+from trainer.outcomes import FAILURES, failure
+from trainer.report import report
+from trainer.report.collect import collect
+from trainer.report.tables import Entry, orders, tables
+from trainer.sweep import run_sweep
+
+
+@pytest.fixture(scope="module")
+def runs(datasets, tmp_path_factory):
+    """A real grid: AR* and NAR*, two seeds, on a small AOR."""
+    place = tmp_path_factory.mktemp("grid")
+    changes = {'models = ["ar", "nar-star"]': 'models = ["ar-star", "nar-star"]', "[true]": "[false]"}
+    file = write_file(place, datasets["insert"], 60, **changes)
+    run_sweep(read_sweep(file), threads=1, device="cpu", say=lambda line: None)
+    return place / "runs"
+
+
+@pytest.fixture(scope="module")
+def made(runs, tmp_path_factory):
+    """The report of that grid."""
+    out = tmp_path_factory.mktemp("report")
+    report(runs, out)
+    return out
+
+
+def measured(runs, model, key):
+    """What the evaluations of a model say, read from its run folders alone."""
+    found = sorted(runs.glob(f"aor/{model}/seed-*/evaluation-test.json"))
+    return [json.loads(path.read_text())[f"{key}_accuracy"] for path in found]
+
+
+def row_of(page, name):
+    """The cells of one row of the main table in Markdown."""
+    table = page.split("## Main table")[1].split("##")[0]
+    lines = [line for line in table.splitlines() if line.startswith(f"| {name} |")]
+    assert len(lines) == 1
+    return [cell.strip() for cell in lines[0].split("|")[1:-1]]
+
+
+def test_mean_and_spread_are_those_of_the_runs(runs, made):
+    page = (made / "report.md").read_text()
+    for model, name in (("ar-star", r"AR\*"), ("nar-star", r"NAR\*")):
+        for column, key in enumerate(("token", "sequence", "equation"), start=1):
+            a, b = measured(runs, model, key)
+            mean, spread = (a + b) / 2, abs(a - b) / math.sqrt(2)  # the sample deviation of two
+            assert f"{mean:.2f} ± {spread:.2f}" in row_of(page, name)[column]
+    assert row_of(page, "NAR")[1:4] == ["(59.72)", "(24.16)", "(51.64)"]  # not run: the paper's figure alone
+    assert row_of(page, "End2end")[1] == ""
+
+
+def written(name, model, ta, seed, scores, folder, task="aor", **more):
+    """A cell as a sweep leaves it, with figures of our choice."""
+    cell = folder / name
+    cell.mkdir(parents=True)
+    evaluation = {f"{key}_accuracy": value for key, value in scores.items()} | {"pairs": 4, "files": {"t": "1" * 64}}
+    record = {
+        "task": task, "metric": "", "design": "", "model": model, "ta": ta, "seed": seed, "preset": "cpu", "epochs": 2,
+        "commands": [f"trainer fit {name}"], "build": "", "parameters": 1000, "updates": 10, "best_epoch": 1,
+        "finished": "updates", "train_seconds": 1.0, "seconds": 2.0, "device": "cpu", "threads": 1,
+        "evaluation": evaluation,
+    }  # fmt: skip
+    (cell / "cell.json").write_text(json.dumps(record | more))
+    described = {"contract": {"max_steps": 6}, "data": {"files": {"expert/train": "0" * 64}}, "versions": {}}
+    (cell / "config.json").write_text(json.dumps(described))
+    return cell
+
+
+@pytest.fixture
+def known(tmp_path):
+    """Runs with known figures."""
+    for seed, equation in enumerate((60.0, 62.0, 64.0)):
+        written(f"nar-star/{seed}", "nar-star", False, seed, {"equation": equation, "token": 50.0}, tmp_path)
+    written("ar-star/0", "ar-star", False, 0, {"equation": 61.0}, tmp_path)
+    written("nar/0", "nar", False, 0, {"equation": 65.0}, tmp_path)
+    written("nar-star+ta/0", "nar-star", True, 0, {"equation": 66.0}, tmp_path)
+    return tmp_path
+
+
+def test_known_runs_give_known_figures(known):
+    main_table = tables(collect(known))[0]
+    cells = {row.head[0]: row.cells["aor", "equation"] for row in main_table.rows}
+    ours = cells["NAR*"]
+    assert (ours.mean, ours.std, ours.theirs) == (62.0, 2.0, (61.45, 1.61))
+    assert ours.difference == pytest.approx(0.55)
+    assert cells["AR*"].std is None and cells["AR"] == Entry((), (59.09, 0.95))
+    assert [name for name, cell in cells.items() if cell.best] == ["NAR"]
+    assert [name for name, cell in cells.items() if cell.best_of_all] == ["NAR* + TA"]
+    assert main_table.run == 4
+
+
+def test_the_order_of_the_methods_is_held_against_the_papers(known):
+    found = {order.block: order for order in orders(tables(collect(known))[0])}
+    without = found["methods without TA"]
+    assert without.agree == 1 and set(without.disagree) == {"AR* > NAR", "NAR* > NAR"}
+    assert found["each method with TA against without"].agree == 1
+
+
+def test_a_cell_without_a_run_stays_empty(known, tmp_path):
+    out = tmp_path / "out"
+    report(known, out)
+    html = (out / "report.html").read_text()
+    assert '<span data-ours=""></span><small>paper 59.09 ± 0.95</small>' in html
+    assert "nan" not in re.sub(r"base64,[^\"]*", "", html).lower()
+
+
+def test_every_cell_has_its_commands_and_hashes(runs, made):
+    html, page = (made / "report.html").read_text(), (made / "report.md").read_text()
+    for path in runs.rglob("cell.json"):
+        cell = json.loads(path.read_text())
+        for text in (page, html):
+            assert all(command in text for command in cell["commands"])
+            assert all(digest in text for digest in cell["evaluation"]["files"].values())
+            assert f"{cell['parameters']:,}" in text
+
+
+def test_figures_are_there_as_png_and_svg(made):
+    names = {path.stem for path in (made / "figures").iterdir()}
+    assert names == {"learning-curves", "inference-time", "by-length", "failures"}
+    for name in names:
+        assert (made / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        ElementTree.parse(made / "figures" / f"{name}.svg")
+
+
+def test_results_alone_give_the_same_tables(made, tmp_path):
+    report(made / "results.json", tmp_path, timed=False)
+    one, two = ((folder / "report.md").read_text() for folder in (made, tmp_path))
+    assert one == two
+    assert (made / "results.json").read_text() == (tmp_path / "results.json").read_text()
+
+
+def test_bars_by_replacement_need_both_metrics_and_join_their_games(known, tmp_path):
+    rows = [
+        {"source": s, "target": "b", "replaces": s == "a", "expert_steps": 2, "right": s == "c", "failure": ""}
+        for s in ("a", "c")
+    ]
+    for metric in ("levenshtein", "lcs"):
+        cell = written(
+            f"aec-{metric}", "nar-star", False, 0, {"equation": 50.0}, known, "aec", metric=metric, design="edit"
+        )
+        other = [row | {"replaces": False, "right": True} for row in rows] if metric == "lcs" else rows
+        (cell / "outcomes-test.json").write_text(json.dumps({"rows": other, "games": []}))
+    found = {record["metric"]: record["by_replace"] for record in collect(known) if record["task"] == "aec"}
+    assert found == {"levenshtein": {"with": [0, 1], "without": [1, 1]}, "lcs": {"with": [1, 1], "without": [1, 1]}}
+    assert any(path.name == "metrics-aec.svg" for path in report(known, tmp_path / "out"))
+
+
+DONE = ("DONE", "DONE")
+CASES = [
+    ([(("POS_1", "+"), "applied"), (DONE, "done")], "wrong position"),
+    ([(("POS_0", "-"), "applied"), (DONE, "done")], "wrong token"),
+    ([(DONE, "done")], "stopped early"),
+    ([(("POS_0", "+"), "applied"), (("POS_0", "+"), "applied")], "never stopped"),
+    ([(("POS_9", "+"), "out-of-range")], "refused"),
+    ([], "not read"),
+]
+
+
+@pytest.mark.parametrize("played,name", CASES)
+def test_a_wrong_game_is_filed_under_its_first_mistake(played, name):
+    ended = {"applied": "limit"}.get(played[-1][1], played[-1][1]) if played else "unreadable"
+    assert failure(played, [("POS_0", "+"), DONE], ended, "edits") == name and name in FAILURES
+
+
+def test_outcomes_add_up(runs):
+    for path in runs.rglob("outcomes-test.json"):
+        rows, scores = (
+            json.loads(path.read_text())["rows"],
+            json.loads((path.parent / "evaluation-test.json").read_text()),
+        )
+        assert len(rows) == scores["pairs"]
+        for key in ("sequence", "equation"):
+            assert 100 * sum(row[key] for row in rows) / len(rows) == pytest.approx(scores[f"{key}_accuracy"], abs=1e-3)
+        assert sum(row["steps"] for row in rows) / len(rows) == pytest.approx(scores["steps_per_game"], abs=1e-3)
+        assert all(bool(row["failure"]) != row["right"] for row in rows)
+
+
+def test_wrong_use_gets_one_line(tmp_path):
+    for arguments, message in (
+        ((str(tmp_path), "--out", str(tmp_path / "out")), "no finished cell"),
+        ((str(tmp_path / "x.json"), "--out", str(tmp_path / "out")), "not the results"),
+    ):
+        (tmp_path / "x.json").write_text('{"format": 9}')
+        done = CliRunner().invoke(main, ["report", *arguments])
+        assert done.exit_code == 2 and message in done.stderr and len(done.stderr.splitlines()) == 1
+    with pytest.raises(BadData):
+        collect(tmp_path / "none")
+
+
+# In a browser
+
+
+@pytest.fixture(scope="module")
+def page(made, tmp_path_factory):
+    """The page alone, without the files beside it, in a browser."""
+    program = find_browser()
+    if not program:
+        pytest.skip("no Chromium on this machine (apt-get install chromium, or AEGEN_BROWSER=/path/to/one)")
+    alone = shutil.copy(made / "report.html", tmp_path_factory.mktemp("alone") / "report.html")
+    with Browser(program) as browser:
+        browser.open(alone)
+        yield browser
+
+
+def test_the_tables_are_there(page, runs):
+    shown = page.ask("[...document.querySelectorAll('table')].map(table => table.id)")
+    assert shown == ["table-main", "table-decoders", "table-designs", "table-metrics", "table-timing", "table-costs"]
+    row = "[...document.querySelectorAll('#table-main tr')].find(row => row.cells[0].textContent === 'NAR*')"
+    a, b = measured(runs, "nar-star", "equation")
+    text = page.ask(f"{row}.cells[3].innerText")
+    assert f"{(a + b) / 2:.2f} ± {abs(a - b) / math.sqrt(2):.2f}" in text and "paper 61.45 ± 1.61" in text
+
+
+def test_the_pictures_load(page):
+    sizes = page.ask("[...document.images].map(image => [image.id, image.complete && image.naturalWidth])")
+    assert {name for name, _ in sizes} == {
+        "figure-learning-curves", "figure-inference-time", "figure-by-length", "figure-failures",
+    }  # fmt: skip
+    assert all(width and width > 100 for _, width in sizes)
+
+
+def test_nothing_is_asked_of_anybody_else(page):
+    assert page.ask("performance.getEntriesByType('resource').filter(e => !e.name.startsWith('data:')).length") == 0
+
+
+def test_the_gallery_steps_forward_and_back(page):
+    games = json.loads(page.ask("document.getElementById('games').textContent"))
+    cell, number = next((c, g) for c, one in enumerate(games) for g, game in enumerate(one["games"]) if game["moves"])
+    game = games[cell]["games"][number]
+    box = "document.getElementById('{0}')"
+    choose = f"{box}.value = {{1}}; {box}.dispatchEvent(new Event('change'))"
+    page.ask(choose.format("cell", cell))
+    page.ask(choose.format("game", number))
+    state, click = "document.getElementById('state').textContent", "document.getElementById('{}').click()"
+    assert page.ask("document.getElementById('back').disabled") is True
+    seen = [page.ask(state)]
+    for _ in game["moves"]:
+        page.ask(click.format("forward"))
+        seen.append(page.ask(state))
+    assert seen == [*(move["state"] for move in game["moves"]), game["predicted"]]
+    assert page.ask("document.getElementById('forward').disabled") is True
+    back = [page.ask(state)]
+    for _ in game["moves"]:
+        page.ask(click.format("back"))
+        back.append(page.ask(state))
+    assert back == seen[::-1]
+    page.ask("document.getElementById('gallery').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))")
+    assert page.ask(state) == seen[1]
+    right = "right" if game["right"] else f"wrong: {game['failure']}"
+    assert page.ask("document.getElementById('verdict').textContent") == right
