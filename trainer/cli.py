@@ -333,5 +333,7 @@ def report(runs: Path, out: Path, title: str, timing: bool, threads: int | None)
     from trainer.report import report as write_report
 
     use_threads(threads)
-    files = write_report(runs, out, title, timing)
+    files, lines = write_report(runs, out, title, timing)
+    for line in lines:
+        click.echo(line)
     click.echo(f"{len(files)} files -> {files[0]}")
