@@ -85,25 +85,39 @@ def publish(
     stale = [name for name in COMPANIONS if name not in made]
     if target.to.startswith(hub.SCHEME):
         place = hub.Repository.open(target.to, target.private, target.revision)
-        there = place.manifest()
-        _check_same(target, there, manifest)
-        commit, changed = place.send(folder, list(files), stale, target.tag, target.force, there == manifest)
+        same = _replaceable(target, place, manifest) == manifest and all(
+            place.content(name) == made.get(name) for name in COMPANIONS
+        )
+        commit, changed = place.send(folder, list(files), stale, target.tag, target.force, same)
         return Published(target.to, files, changed, commit)
     where = storage.Place.open(target.to)
     if where.is_folder(folder.path):
         raise FolderConflict(f"{target.to}: this is the dataset itself")
-    there = where.manifest()
-    _check_same(target, there, manifest)
+    there = _replaceable(target, where, manifest)
     return Published(target.to, files, where.send(folder, list(files), stale, manifest, there))
 
 
-def _check_same(target: Target, there: Manifest | None, manifest: Manifest) -> None:
-    """Refuse to overwrite what was made from another spec; more configs of the same spec are welcome."""
-    if there is None or target.force:
-        return
+def _replaceable(target: Target, place: hub.Repository | storage.Place, manifest: Manifest) -> Manifest | None:
+    """The manifest there. What was made from another spec, or not by us, is not overwritten unless told.
+
+    More configs of the same spec are welcome.
+    """
+    try:
+        there = place.manifest()
+    except BadData as error:
+        if target.force:
+            return None
+        raise FolderConflict(f"{error} (--force replaces it)") from None
+    if target.force:
+        return there
+    if there is None:
+        if name := place.foreign(manifest):
+            raise FolderConflict(f"{target.to}/{name}: not of this dataset (--force replaces what is there)")
+        return None
     found = differences(there.spec, {key: entry for key, entry in manifest.spec.items() if key in there.spec})
     if found:
         raise FolderConflict(f"{target.to} holds another dataset: {'; '.join(found)} (--force replaces it)")
+    return there
 
 
 def pull(source: str, out: Folder) -> tuple[Manifest, bool]:

@@ -17,10 +17,11 @@ import torch
 
 from trainer.checkpoint import load_checkpoint, load_weights
 from trainer.contract import Contract
-from trainer.data import HUB_ID, Dataset, Split, one_line
+from trainer.data import Dataset, Split
 from trainer.device import Runtime, find_device
 from trainer.environment import Environment, Verdict
-from trainer.errors import BadData, InvalidText, MissingExtra
+from trainer.errors import BadData, InvalidText
+from trainer.hub import HubFiles, hub_id
 from trainer.models import Policy, build_model, count_parameters
 from trainer.play import Moment, ending, play, score
 from trainer.run import Description
@@ -63,7 +64,7 @@ class Agent:
 
     @classmethod
     def from_pretrained(cls, where: str | Path, device: str = "cpu") -> Agent:
-        """Load a run folder, a published folder, or a hub id (``org/name``, ``hf://org/name``)."""
+        """Load a run folder, a published folder, or a hub id (``org/name``, ``hf://org/name@revision``)."""
         folder = find_folder(str(where))
         description = Description.read(folder / "config.json")
         found = [folder / name for name in WEIGHTS if (folder / name).exists()]
@@ -164,20 +165,14 @@ class Agent:
 def find_folder(where: str) -> Path:
     """The local folder of a run, downloaded from the hub where it is a hub id."""
     path = Path(where)
-    hub_id = where.removeprefix("hf://")
-    if path.is_dir() or not HUB_ID.fullmatch(hub_id):
-        if not path.is_dir():
-            raise BadData(f"{where}: no such run folder")
+    if path.is_dir():
         return path
+    name = hub_id(where)
+    if not name:
+        raise BadData(f"{where}: no such run folder")
+    files = HubFiles(where, name, "model")
     try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError
-    except ImportError as error:
-        raise MissingExtra("huggingface_hub") from error
-    name, _, revision = hub_id.partition("@")
-    try:
-        return Path(
-            snapshot_download(name, revision=revision or None, allow_patterns=["config.json", "model.safetensors"])
-        )
-    except (HfHubHTTPError, OSError, ValueError) as error:
-        raise BadData(f"{where}: neither a run folder nor a model on the hub: {one_line(error)}") from error
+        files.fetch("config.json")
+        return files.fetch("model.safetensors").parent
+    except FileNotFoundError as error:
+        raise BadData(f"{error}, so no published agent") from None

@@ -9,8 +9,8 @@ from typing import Any
 
 from trainer.checkpoint import load_checkpoint, save_checkpoint, write, write_json
 from trainer.contract import parse_object
-from trainer.data import HUB_ID, one_line
-from trainer.errors import BadData, Failed, InvalidConfig, MissingExtra
+from trainer.errors import BadData, Failed, FolderConflict, InvalidConfig
+from trainer.hub import HUB_ID, SCHEME, explained, hub_id, import_client
 from trainer.models import find_model
 from trainer.run import Description
 
@@ -20,12 +20,13 @@ MEASURES = {
     "equation_accuracy": "Equation accuracy",
 }
 SPLITS = ("test", "validation")
+LOCAL = ("file://", "local://")
 
 
 def publish(run: Path, to: str, private: bool = False) -> str:
     """Publish the best agent of a run to ``hf://org/name`` or into a folder; returns where it is now."""
-    if to.startswith("hf://"):
-        name = to.removeprefix("hf://")
+    if to.startswith(SCHEME):
+        name = to.removeprefix(SCHEME)
         if not HUB_ID.fullmatch(name) or "@" in name:
             raise InvalidConfig(f"{to}: hf://org/name is needed")
         with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +52,7 @@ def prepare(run: Path, folder: Path, name: str) -> None:
     results = measured(run, facts)
     public = description.to_json()
     where = str(public["data"].get("where"))
-    if Path(where).is_absolute() or Path(where).exists():
+    if "://" not in where or where.startswith(LOCAL):
         public["data"] = public["data"] | {"where": None}  # a path on this machine tells others nothing
     write_json(folder / "config.json", public)
     write(folder / "README.md", card(description, results, name).encode())
@@ -72,25 +73,20 @@ def measured(run: Path, facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def upload(folder: Path, name: str, private: bool) -> str:
     """One commit on the hub."""
-    try:
-        from huggingface_hub import HfApi
-        from huggingface_hub.errors import HfHubHTTPError
-    except ImportError as error:
-        raise MissingExtra("huggingface_hub") from error
-    try:
-        api = HfApi()
+    with explained(f"{SCHEME}{name}", "no such place on the hub", Failed):
+        api = import_client().HfApi()
         api.create_repo(name, private=private or None, exist_ok=True)
+        if private and not api.repo_info(name).private:
+            raise FolderConflict(f"{SCHEME}{name}: it is there and public: make it private first")
         commit = api.upload_folder(repo_id=name, folder_path=folder, commit_message="Publish the agent and its card")
         return str(commit.commit_url)
-    except (HfHubHTTPError, OSError, ValueError) as error:
-        raise Failed(f"hf://{name}: {one_line(error)}") from error
 
 
 def card(description: Description, results: dict[str, dict[str, Any]], name: str) -> str:
     """The model card: how to use it, what was measured, how it was trained."""
     config, contract = description.config, description.contract
-    where = description.data.get("where")
-    dataset = where if isinstance(where, str) and HUB_ID.fullmatch(where) and not Path(where).exists() else None
+    where = str(description.data.get("where"))
+    dataset = hub_id(where) if where.startswith(SCHEME) else None
     index = model_index(name, contract.task, results, dataset)
     header = {
         "library_name": "aegen",

@@ -256,5 +256,5 @@ def test_targets_that_cannot_be(here):
         publish(Folder(here / "seed0"), Target("nothing://x"), Local())
     (here / "mine").mkdir()
     (here / "mine" / "README.md").write_text("# Mine")
-    with pytest.raises(FolderConflict, match="README.md: not a card"):
+    with pytest.raises(FolderConflict, match="README.md: not of this dataset"):
         publish(Folder(here / "seed0"), Target(str(here / "mine")), Local())
