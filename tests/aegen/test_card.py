@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -208,7 +209,7 @@ def test_croissant_is_accepted_and_read(place, name):
 
 
 def test_the_command_of_croissant_accepts_it(place):
-    command = [shutil.which("mlcroissant", path=os.path.dirname(sys.executable)), "validate", "--jsonld"]
+    command = [Path(sys.executable).parent / "mlcroissant", "validate", "--jsonld"]
     done = subprocess.run([*command, place / NAMES[0] / "croissant.json"], capture_output=True, text=True)
     assert done.returncode == 0 and "Done." in done.stderr, done.stderr
     broken = json.loads((place / NAMES[0] / "croissant.json").read_text())

@@ -95,17 +95,16 @@ def test_what_was_read_once_needs_no_network(command, datasets, run, tmp_path):
         needed = ("manifest.json", "augmented/train-", "expert/validation-", "pairs/validation-")
         assert asked and all(path.partition("/")[2].startswith(needed) for path in asked)
         online = command("edit", "hf://org/agent", TEXT, extra=extra).stdout
-    # The server is gone; told so or not, everything is there.
     offline = extra | {"HF_HUB_OFFLINE": "1"}
     command("fit", "hf://org/insert", *FIT, "--out", tmp_path / "second", extra=offline)
     weights = [(tmp_path / out / "best.safetensors").read_bytes() for out in ("first", "second")]
     assert weights[0] == weights[1]
-    assert command("edit", "hf://org/agent", TEXT, extra=extra).stdout == online
+    assert command("edit", "hf://org/agent", TEXT, extra=offline).stdout == online
     missing = command("fit", "hf://org/insert@v2", *FIT, "--out", tmp_path / "third", extra=offline, code=2)
     assert missing.stderr == (
         "Error: hf://org/insert@v2: not in huggingface_hub's cache, and the hub cannot be reached\n"
     )
-    missing = command("edit", "hf://org/other", TEXT, extra=extra, code=2)
+    missing = command("edit", "hf://org/other", TEXT, extra=offline, code=2)
     assert "not in huggingface_hub's cache" in missing.stderr and len(missing.stderr.splitlines()) == 1
 
 
