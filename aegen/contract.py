@@ -10,10 +10,11 @@ from aegen.environment import Environment
 from aegen.errors import BadData
 from aegen.folder import Folder, Manifest
 from aegen.shards import open_shard
+from aegen.tags import TAGS, TaggingGame
 
 _SETS = ("state_tokens", "action_tokens", "writable")
-_MAXIMA = ("max_state", "max_steps")
-_SAME = ("task", "tokens", "arithmetic", "metric", "design", "slots", "action_length")
+_MAXIMA = ("max_state", "max_steps", "action_length")
+_SAME = ("task", "tokens", "arithmetic", "metric", "design", "slots")
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,10 @@ class Contract:
     capped_pairs: int
 
     @property
-    def environment(self) -> Environment:
+    def environment(self) -> Environment | TaggingGame:
         """The game as these demonstrations play it."""
+        if self.design is TAGS:
+            return TaggingGame(self.writable, self.max_state)
         return Environment(self.design, self.writable, self.max_state)
 
 
@@ -56,14 +59,16 @@ def read_contract(folder: Folder, manifest: Manifest, config: str) -> Contract:
         for key in _MAXIMA:
             merged[key] = max(merged.get(key, 0), about[key])
         merged["capped_pairs"] = merged.get("capped_pairs", 0) + about.get("capped_pairs", 0)
-    design = load_design(merged.pop("design"))
-    if list(design.slots) != merged.pop("slots") or len(design.slots) != merged.pop("action_length"):
+    name = merged.pop("design")
+    design = TAGS if name == TAGS.name else load_design(name)
+    length = merged["max_state"] + 1 if design is TAGS else len(design.slots)
+    if list(design.slots) != merged.pop("slots") or length != merged.pop("action_length"):
         raise BadData(f"{folder.path}: the shards of {config} declare other slots than the design {design.name} has")
     return Contract(design=design, **merged)
 
 
 def _check(folder: Folder, name: str, about: dict[str, Any]) -> None:
-    kinds = {**dict.fromkeys((*_SETS, "slots"), list), **dict.fromkeys((*_MAXIMA, "action_length"), int)}
+    kinds = {**dict.fromkeys((*_SETS, "slots"), list), **dict.fromkeys(_MAXIMA, int)}
     kinds |= {**dict.fromkeys(("task", "tokens", "metric", "design"), str), "arithmetic": bool}
     for key, kind in kinds.items():
         entry = about.get(key)

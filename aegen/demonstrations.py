@@ -55,14 +55,14 @@ class Expert:
 def write_demonstrations_shard(
     pairs: Path, path: Path, spec: SpecTree, expert: Expert, augmentation: Augmentation | None
 ) -> list[FileInfo]:
-    """One shard of ``expert`` or, with an augmentation, of ``augmented``."""
-    config = "augmented" if augmentation else "expert"
-    file, about = open_shard(pairs, "pairs")
+    """One shard of ``expert``, ``variants_expert`` or, with an augmentation, ``augmented``: its path says which."""
+    config, kind = path.parent.name, pairs.parent.name
+    file, about = open_shard(pairs, kind)
     file.close()
     metric, design, summary = load_metric(expert.metric), load_design(expert.design), Summary()
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for group in read_batches(pairs, "pairs"):
+        for group in read_batches(pairs, kind):
             for start in range(0, len(group), BATCH):
                 batch = Pairs.of(group.slice(start, BATCH))
                 for part, starts in _light(batch, metric, augmentation, summary):
@@ -139,16 +139,17 @@ def write_demonstrations(
     engine: Local,
     progress: Progress = silent,
 ) -> dict[str, FileInfo]:
-    """Demonstrations for these shards of pairs: ``expert`` or, with an augmentation, ``augmented``."""
+    """Demonstrations for these shards of pairs and variants: the expert's or, with an augmentation, ``augmented``."""
     config = "augmented" if augmentation else "expert"
     calls: dict[tuple[str, ...], tuple[Any, ...]] = {}
     for name in names:
-        made = _renamed(name, config)
+        made = renamed(name, "variants_expert" if name.startswith("variants/") else config)
         calls[(made,)] = (folder / name, folder / made, spec, expert, augmentation)
     return write_missing(folder, spec, engine, progress, config, write_demonstrations_shard, calls)
 
 
-def _renamed(name: str, config: str) -> str:
+def renamed(name: str, config: str) -> str:
+    """The shard of another config that belongs to a shard."""
     return f"{config}/{name.partition('/')[2]}"
 
 

@@ -212,8 +212,13 @@ def _described(path: Path) -> dict[str, Any]:
 
 def _part(spec: SpecTree, config: str) -> SpecTree:
     """What the shards of a config depend on: itself and what comes before it."""
-    needed = {"expert": ("pairs", "expert"), "augmented": ("pairs", "expert", "augmented")}.get(config, ("pairs",))
-    return {key: spec[key] for key in needed if key in spec}
+    needed = {
+        "expert": ("pairs", "expert"),
+        "variants_expert": ("pairs", "expert"),
+        "augmented": ("pairs", "expert", "augmented"),
+        "tags": ("pairs", "tags"),
+    }
+    return {key: spec[key] for key in needed.get(config, ("pairs",)) if key in spec}
 
 
 def write_missing(

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from typing import Any
 
 from aegen.augment import Augmentation
 from aegen.card import check_card, write_card
-from aegen.demonstrations import Expert, read_expert, write_demonstrations
+from aegen.demonstrations import Expert, read_expert, renamed, write_demonstrations
 from aegen.engine import Local
-from aegen.folder import Folder, Manifest, SpecTree
+from aegen.folder import Folder, Manifest, SpecTree, write_missing
 from aegen.generate import plan, spec_tree, write_pairs
 from aegen.importers import Import, write_imported
 from aegen.progress import Progress, silent
 from aegen.shards import FileInfo
 from aegen.spec import Spec
+from aegen.tags import tags_spec, write_tags_shard
 
 Done = tuple[Manifest, bool]
 
@@ -70,6 +72,11 @@ def add_augmented(folder: Folder, augmentation: Augmentation, engine: Local, pro
     return _add(folder, {"expert": expert.as_dict(), "augmented": asdict(augmentation)}, engine, progress)
 
 
+def add_tags(folder: Folder, metric: str, engine: Local, progress: Progress = silent) -> Done:
+    """Token-level tags for the pairs of a finished folder."""
+    return _add(folder, {"tags": tags_spec(metric)}, engine, progress)
+
+
 def _add(folder: Folder, more: SpecTree, engine: Local, progress: Progress) -> Done:
     there = folder.manifest()
     if done := _finished(folder, more):
@@ -105,9 +112,18 @@ def _demonstrate(
     names = [name for name in files if name.startswith("pairs/")]
     if "expert" in tree:
         base = {key: tree[key] for key in ("pairs", "expert")}
-        made |= write_demonstrations(folder, base, names, read_expert(tree), None, engine, progress)
+        all_names = names + [name for name in files if name.startswith("variants/")]
+        made |= write_demonstrations(folder, base, all_names, read_expert(tree), None, engine, progress)
     if "augmented" in tree:
         train = [name for name in names if name.startswith("pairs/train-")]
         augmentation = Augmentation(**tree["augmented"])
-        made |= write_demonstrations(folder, tree, train, read_expert(tree), augmentation, engine, progress)
+        base = {key: tree[key] for key in ("pairs", "expert", "augmented")}
+        made |= write_demonstrations(folder, base, train, read_expert(tree), augmentation, engine, progress)
+    if "tags" in tree:
+        base, metric = {key: tree[key] for key in ("pairs", "tags")}, tree["tags"]["metric"]
+        calls: dict[tuple[str, ...], tuple[Any, ...]] = {}
+        for name in names:
+            tagged = renamed(name, "tags")
+            calls[(tagged,)] = (folder / name, folder / tagged, base, metric)
+        made |= write_missing(folder, base, engine, progress, "tags", write_tags_shard, calls)
     return made

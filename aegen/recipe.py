@@ -32,7 +32,8 @@ def recipe(spec: SpecTree) -> list[str]:
     made = read_spec(spec, "manifest.json")
     if made and "augmented" in spec and spec["augmented"]["seed"] == made.seed:
         demonstrations = [*_expert(spec), *_options(spec["augmented"], _defaults(Augmentation) | {"seed": made.seed})]
-        return [_line("build", made.task, *_options(made.as_dict(), _defaults(Spec), "task"), *demonstrations, *out)]
+        lines = [_line("build", made.task, *_options(made.as_dict(), _defaults(Spec), "task"), *demonstrations, *out)]
+        return lines + _tags(spec, name)
     if made:
         lines = [_line("generate", made.task, *_options(made.as_dict(), _defaults(Spec), "task"), *out)]
     else:
@@ -42,7 +43,14 @@ def recipe(spec: SpecTree) -> list[str]:
         lines.append(_line("trajectories", name, *_expert(spec)))
     if "augmented" in spec:
         lines.append(_line("augment", name, *_options(spec["augmented"], _defaults(Augmentation))))
-    return lines
+    return lines + _tags(spec, name)
+
+
+def _tags(spec: SpecTree, name: str) -> list[str]:
+    if "tags" not in spec:
+        return []
+    metric = _options(spec["tags"], {"metric": "levenshtein"}, "backend")
+    return [_line("trajectories", name, "--design", "tags", *metric)]
 
 
 def _line(*words: str) -> str:

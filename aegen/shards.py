@@ -38,7 +38,14 @@ STEPS = pa.schema(
         ("action", pa.list_(pa.string())),
     ]
 )
-SCHEMAS = {"pairs": PAIRS, "variants": PAIRS, "expert": STEPS, "augmented": STEPS}
+SCHEMAS = {
+    "pairs": PAIRS,
+    "variants": PAIRS,
+    "expert": STEPS,
+    "variants_expert": STEPS,
+    "augmented": STEPS,
+    "tags": STEPS,
+}
 
 Description = dict[str, Any]
 

@@ -11,6 +11,7 @@ from aegen.edits import Splice
 from aegen.escape import detokenize, split_state, unescape
 from aegen.folder import Folder, Manifest
 from aegen.shards import open_shard, read_batches
+from aegen.tags import KEEP
 
 Paint = Callable[[str, str], str]  # (text, "old" or "new") -> text
 Trajectory = list[tuple[int, str, list[str]]]  # (origin, state, action)
@@ -41,7 +42,7 @@ def trajectories(
         for batch in read_batches(folder / name, config):
             for row in batch.to_pylist():
                 current.append((row["origin"], row["state"], row["action"]))
-                if row["action"][0] == DONE:
+                if row["action"][0] == DONE or (config == "tags" and set(row["action"]) == {KEEP}):
                     yield row["pair"], current
                     current = []
 

@@ -25,7 +25,7 @@ from aegen.shards import SCHEMAS, file_info, open_shard, read_batches, shard_nam
 from aegen.spec import SPLITS, Spec
 
 Findings = dict[str, int]
-STEP_CONFIGS = ("expert", "augmented")
+STEP_CONFIGS = ("expert", "variants_expert", "augmented", "tags")
 
 
 def verify(folder: Folder, engine: Local, progress: Progress = silent) -> Findings:
@@ -63,7 +63,9 @@ def _call(function: Callable[..., int], arguments: tuple[object, ...]) -> int:
 
 
 def _pairs_of(name: str) -> str:
-    return f"pairs/{name.partition('/')[2]}"
+    """The shard of pairs that a shard of demonstrations begins and ends with."""
+    config, _, file = name.partition("/")
+    return f"{'variants' if config == 'variants_expert' else 'pairs'}/{file}"
 
 
 def check_files(folder: Folder, manifest: Manifest) -> None:
@@ -93,6 +95,9 @@ def _check_complete(folder: Folder, manifest: Manifest, spec: Spec | None) -> No
             names = manifest.shards(config, split)
             if names != [shard_name(config, split, index, len(names)) for index in range(len(names))] or not names:
                 raise BadData(f"{folder.path}: the manifest does not list all shards of {config}/{split}")
+    names = [name for name in manifest.shards("variants") if "expert" in manifest.spec]
+    if sorted(map(_pairs_of, manifest.shards("variants_expert"))) != names:
+        raise BadData(f"{folder.path}: the manifest does not list all shards of variants_expert/train")
     if spec:
         wanted = {"pairs": spec.d, "variants": spec.variants * manifest.rows("pairs", "train")}
         for config, rows in wanted.items():
@@ -223,7 +228,7 @@ def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int
                     seen_pair, source, goal = next(wanted, (-1, "", ""))
                     if state != source:
                         raise wrong("a trajectory that does not begin with its pair's source")
-                elif config == "expert" or trajectory is None or trajectory != (pair, origin - 1):
+                elif config != "augmented" or trajectory is None or trajectory != (pair, origin - 1):
                     raise wrong(f"origin {origin} out of order")
                 if pair != seen_pair:
                     raise wrong(f"pair {pair}, expected {seen_pair}")
@@ -245,5 +250,5 @@ def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int
 
 
 def _texts(pairs: Path) -> Iterator[tuple[int, str, str]]:
-    for batch in read_batches(pairs, "pairs"):
+    for batch in read_batches(pairs, pairs.parent.name):
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

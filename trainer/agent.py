@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,15 @@ from trainer.checkpoint import load_checkpoint, load_weights
 from trainer.contract import Contract
 from trainer.data import Dataset, Split
 from trainer.device import Runtime, find_device
-from trainer.environment import Environment, Verdict
+from trainer.environment import Verdict
 from trainer.errors import BadData, InvalidText
 from trainer.hub import HubFiles, hub_id
-from trainer.models import Policy, build_model, count_parameters
-from trainer.play import Moment, ending, play, score
+from trainer.models import build_model, count_parameters
+from trainer.play import Moment, Witness, ending, play, score
+from trainer.policy import Policy
+from trainer.rewriting import rules_of, spoken
 from trainer.run import Description
-from trainer.steps import load_pairs
+from trainer.steps import Pairs, load_pairs
 from trainer.text import DELETE, join, split
 
 WEIGHTS = ("model.safetensors", "best.safetensors")  # as published, as in a run folder
@@ -60,7 +62,7 @@ class Agent:
     def __init__(self, policy: Policy, description: Description, device: torch.device | str = "cpu") -> None:
         self.policy, self.description = policy.to(device).eval(), description
         self.contract: Contract = description.contract
-        self.environment = Environment(self.contract, device)
+        self.environment = rules_of(self.contract, device)
 
     @classmethod
     def from_pretrained(cls, where: str | Path, device: str = "cpu") -> Agent:
@@ -72,8 +74,8 @@ class Agent:
             raise BadData(f"{where}: no weights there yet: they appear with the first validation")
         place = find_device(device)
         config, contract = description.config, description.contract
-        Runtime(place).check_memory(count_parameters(config, contract), copies=2)
-        policy = build_model(config, contract)
+        Runtime(place).check_memory(count_parameters(config, contract, description.knowledge), copies=2)
+        policy = build_model(config, contract, description.knowledge)
         load_weights(policy, load_checkpoint(found[0])[0], found[0])
         return cls(policy, description, place)
 
@@ -95,7 +97,7 @@ class Agent:
 
         def watch(moment: Moment) -> None:
             for row, game in enumerate(moment.games.tolist()):
-                moves[game].append(self._move(moment, row))
+                moves[game].append(self.move(moment, row))
 
         played = play(self.policy, self.environment, ids, lengths, max_steps=contract.max_steps, watch=watch)
         results = zip(played.states.tolist(), played.lengths.tolist(), played.verdicts.tolist(), strict=True)
@@ -118,12 +120,15 @@ class Agent:
         names = ("", *self.contract.state_tokens)
         return tuple(names[token] for token in ids[:length])
 
-    def _move(self, moment: Moment, row: int) -> Move:
+    def move(self, moment: Moment, row: int) -> Move:
+        """One row of a moment in words."""
         names = (*self.contract.actions, "BOS")
+        state = self._tokens(moment.states[row].tolist(), int(moment.lengths[row]))
+        action = spoken(self.contract, [names[token] for token in moment.actions[row].tolist()], len(state))
         return Move(
-            self._tokens(moment.states[row].tolist(), int(moment.lengths[row])),
-            tuple(names[token] for token in moment.actions[row].tolist()),
-            tuple(moment.probabilities[row].tolist()),
+            state,
+            action,
+            tuple(moment.probabilities[row].tolist())[: len(action)],
             Verdict(int(moment.verdicts[row])).reason,
         )
 
@@ -132,9 +137,11 @@ class Agent:
         move = game.moves[number]
         if move.verdict != "applied":
             return join(move.state, self.contract.tokens)
-        part = dict(zip(self.contract.slots, move.action, strict=True))
         after = game.moves[number + 1].state if number + 1 < len(game.moves) else None
         state = after if after is not None else split(game.text, self.contract.tokens)
+        if self.contract.game != "edits":  # many places at once
+            return join(state, self.contract.tokens)
+        part = dict(zip(self.contract.slots, move.action, strict=True))
         start = int(part.get("left", part.get("position", "POS_0"))[4:])
         stop = start + (part.get("operation") != DELETE)
         pieces = (state[:start], state[start:stop], state[stop:])
@@ -142,16 +149,23 @@ class Agent:
         separator = " " if self.contract.tokens == "words" else ""
         return separator.join(piece for piece in (before, f"[{new}]", rest) if piece)
 
-    def evaluate(self, data: str | Path | None = None, split: Split = "test", limit: int = 0) -> dict[str, Any]:
+    def evaluate(
+        self,
+        data: str | Path | None = None,
+        split: Split = "test",
+        limit: int = 0,
+        witness: Callable[[Dataset, Pairs], Witness] | None = None,
+    ) -> dict[str, Any]:
         """Play the pairs of a split: the accuracies, how games ended, and games per second."""
         where = data or self.description.data.get("where")
         if not isinstance(where, str | Path):
             raise BadData("the agent does not say where its data is: name the dataset")
         dataset = Dataset(where)
         pairs = load_pairs(dataset, split, self.contract)
+        watcher = witness(dataset, pairs) if witness else None
         since = time.perf_counter()
         part = slice(limit or None)
-        scores = score(self.policy, self.environment, self.contract, pairs, part)
+        scores = score(self.policy, self.environment, self.contract, pairs, part, watcher)
         seconds = time.perf_counter() - since
         return scores.to_json() | {
             "split": split,

@@ -43,9 +43,9 @@ def write(path: Path, content: bytes) -> None:
         raise Failed(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """An object as readable JSON."""
-    write(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
+def write_json(path: Path, value: Mapping[str, Any], indent: int | None = 1) -> None:
+    """An object as readable JSON, or without an indent as a short line."""
+    write(path, (json.dumps(value, indent=indent, ensure_ascii=False) + "\n").encode())
 
 
 def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:

@@ -69,7 +69,8 @@ def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
         name = "--" + one.name.replace("_", "-")
         kind: Any = click.Choice(one.metadata["choices"]) if one.metadata["choices"] else type(one.default)
         if kind is bool:
-            option = click.option(name, one.name, is_flag=True, default=None, help=one.metadata["help"])
+            both = f"{name}/--no-{name[2:]}" if one.default else name
+            option = click.option(both, one.name, is_flag=True, default=None, help=one.metadata["help"])
         else:
             option = click.option(name, one.name, type=kind, help=one.metadata["help"])
         command = option(command)
@@ -84,11 +85,14 @@ def use_threads(threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
-def default_preset() -> str:
-    """What suits the machine."""
+def default_preset(settings: dict[str, Any]) -> str:
+    """What suits the machine and the settings: without a GPU the planner, unless another model must do it."""
     import torch
 
-    return "paper" if torch.cuda.is_available() else "cpu"
+    if torch.cuda.is_available():
+        return "paper"
+    other = settings.get("model", "planner") != "planner" or settings.get("stream")
+    return "cpu" if other else "fast"
 
 
 @main.command()
@@ -132,7 +136,7 @@ def fit(
 
     use_threads(threads)
     chosen = {name: value for name, value in settings.items() if value is not None}
-    config = preset(preset_name or default_preset(), **chosen)
+    config = preset(preset_name or default_preset(chosen), **chosen)
     result = train(data, config, out, resume=resume, device=device, compiled=compiled, save_every=save_every)
     if result.main and as_json:
         click.echo(json.dumps(result.to_json()))
@@ -164,13 +168,10 @@ def evaluate(
     \b
     trainer evaluate runs/aor --split test
     """
-    from trainer.agent import Agent
-    from trainer.checkpoint import write_json
+    from trainer.evaluation import evaluate_run
 
     use_threads(threads)
-    result = Agent.from_pretrained(run, device).evaluate(data, split, limit or 0)
-    if Path(run).is_dir() and not limit:
-        write_json(Path(run) / f"evaluation-{split}.json", result)
+    result = evaluate_run(run, device, data, split, limit or 0)
     if as_json:
         click.echo(json.dumps(result))
         return
@@ -186,7 +187,8 @@ def evaluate(
     click.echo(f"games per second   {result['pairs_per_second']:>10,.0f}")
 
 
-@main.command()
+# A text may begin with a minus: what is no option of this command is a text.
+@main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("run")
 @click.argument("texts", nargs=-1)
 @device_option
@@ -233,12 +235,21 @@ def models(data: str | None, preset_name: str, train_on: str | None, as_json: bo
     counts: dict[str, int] = {}
     if data:
         from trainer.data import Dataset
-        from trainer.training import open_training
+        from trainer.errors import BadData
+        from trainer.lessons import open_training
+        from trainer.training import survey
 
         dataset = Dataset(data)
         kind = train_on or ("augmented" if dataset.has("augmented", "train") else "expert")
-        _, contract = open_training(dataset, preset(preset_name, train_on=kind))
-        counts = {name: count_parameters(preset(preset_name, model=name), contract) for name in MODELS}
+        for name in MODELS:
+            config = preset(preset_name, model=name, train_on=kind)
+            try:
+                footers, contract = open_training(dataset, config)
+                config, knowledge, _ = survey(dataset, footers, contract, config)
+                counts[name] = count_parameters(config, contract, knowledge)
+            except BadData:
+                if MODELS[name].game != "tags":  # a dataset need not have tags
+                    raise
     if as_json:
         listed: dict[str, dict[str, Any]] = {name: {"about": model.about} for name, model in MODELS.items()}
         for name, number in counts.items():
@@ -246,8 +257,8 @@ def models(data: str | None, preset_name: str, train_on: str | None, as_json: bo
         click.echo(json.dumps(listed))
         return
     for name, model in MODELS.items():
-        column = f"{counts[name]:>14,}" if data else ""
-        click.echo(f"{name:<12}{column}  {model.about}")
+        column = f"{counts[name]:>14,}" if name in counts else " " * 13 + "-" if data else ""
+        click.echo(f"{name:<16}{column}  {model.about}")
 
 
 @main.command()
@@ -265,3 +276,62 @@ def publish(run: Path, to: str, private: bool) -> None:
     if not to:
         raise InvalidConfig("--to: hf://org/name or a folder is needed")
     click.echo(send(run, to, private))
+
+
+@main.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for the runs; default: the file's."
+)
+@click.option("--seed", "seeds", type=click.IntRange(0), multiple=True, help="Only these seeds; can be repeated.")
+@click.option("--preset", "preset_name", type=click.Choice([*PRESETS]), help="By default the file's.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Cells at once.")
+@click.option("--plan", is_flag=True, help="List the cells and the commands that make their data; run nothing.")
+@device_option
+@click.option("--threads", type=click.IntRange(1), help="CPU threads of a cell; by default the cores, shared.")
+def sweep(
+    file: Path,
+    out: Path | None,
+    seeds: tuple[int, ...],
+    preset_name: str | None,
+    jobs: int,
+    plan: bool,
+    device: str,
+    threads: int | None,
+) -> None:
+    """Run the grid of FILE: tasks, models, augmentation, designs, metrics, seeds. What is finished stays.
+
+    \b
+    trainer sweep cards/sweeps/main.toml --plan
+    trainer sweep cards/sweeps/main.toml --jobs 2 --seed 0
+    """
+    from trainer.grid import read_sweep
+    from trainer.sweep import finished, missing, run_sweep
+
+    asked = read_sweep(file, out, seeds, preset_name or "")
+    if not plan:
+        run_sweep(asked, jobs, threads, device, click.echo)
+        return
+    for source in missing(asked):
+        click.echo(source.build or f"# {source.path} is missing")
+    for cell in asked.cells:
+        click.echo(f"{'done' if finished(cell, asked.out) else 'open'}  {cell.name}")
+
+
+@main.command()
+@click.argument("runs", type=click.Path(exists=True, path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the report.")
+@click.option("--title", default="Text editing as imitation game", show_default=True)
+@click.option("--timing/--no-timing", default=True, show_default=True, help="Measure the inference time of AR*, NAR*.")
+@threads_option
+def report(runs: Path, out: Path, title: str, timing: bool, threads: int | None) -> None:
+    """Turn RUNS, the folder of a sweep or an earlier results.json, into tables and pictures beside the paper's.
+
+    \b
+    trainer report runs/paper --out report
+    """
+    from trainer.report import report as write_report
+
+    use_threads(threads)
+    files = write_report(runs, out, title, timing)
+    click.echo(f"{len(files)} files -> {files[0]}")

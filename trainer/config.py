@@ -1,7 +1,7 @@
 """How an agent is built and trained: one frozen object, checked once, with its help on the fields.
 
 A preset is a named set of values; ``paper`` is the paper's, ``cpu`` a narrower one for machines without
-a GPU.
+a GPU, ``fast`` the planner with its recipe.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Config:
     learning_rate: float = option(1e-3, "Highest learning rate.", least=1e-9, most=10)
     weight_decay: float = option(0.0, "Decoupled weight decay.", most=100)
     restart: int = option(32, "Epochs of one cosine cycle; 0 is one cycle over all updates.", most=1 << 20)
+    schedule: str = option("cosine", "How the learning rate goes on.", ("cosine", "constant"))
     clip: float = option(5.0, "Largest norm of the gradient.", least=1e-9)
     adaptive: str = option(
         "auto",
@@ -50,6 +51,12 @@ class Config:
     precision: str = option("fp32", "Arithmetic of the forward pass.", ("fp32", "bf16"))
     stream: bool = option(False, "Read row groups as they are needed instead of all at once.")
     stream_rows: int = option(500_000, "Rows that a streaming reader shuffles together.", least=1, most=1 << 28)
+    view: str = option(
+        "auto", "What the planner reads; auto: by the slots and the data.", ("auto", "scripts", "span", "opened")
+    )
+    beam: int = option(8, "Scripts that the planner compares; 1: best place, then best token.", least=1, most=64)
+    auxiliary: float = option(0.75, "The planner's share of rows that mask tokens of goal states.", most=1)
+    confidence: bool = option(True, "Whether the planner's plan reads how sure its token network is.")
     seed: int = option(0, "All random choices derive from it.", most=(1 << 63) - 1)
 
     def __post_init__(self) -> None:
@@ -88,12 +95,23 @@ class Config:
 
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"epoch": "pairs"},
+    "fast": {"model": "planner", "clip": 1.0, "validate_every": 2},
     "cpu": {"width": 64, "dropout": 0.1, "learning_rate": 4e-3, "updates": 2000, "restart": 0, "clip": 1.0},
 }
 
 
+# How the paper's baselines were trained: without what its own framework adds, the schedule and the adaptive loss.
+METHODS: dict[str, dict[str, Any]] = {
+    "end2end": {"adaptive": "off"},
+    "tagging": {"adaptive": "off"},
+    "recurrence": {"adaptive": "off", "schedule": "constant"},
+    "recurrence-star": {"adaptive": "off", "schedule": "constant"},
+}
+
+
 def preset(name: str, **changes: Any) -> Config:
-    """The config of a preset, with some values changed."""
+    """The config of a preset, with what belongs to the chosen model and some values changed."""
     if name not in PRESETS:
         raise InvalidConfig(f"no preset {name!r}: there are {', '.join(PRESETS)}")
-    return Config.parse(PRESETS[name] | changes, f"preset {name}")
+    method = METHODS.get(str(changes.get("model")), {})
+    return Config.parse(PRESETS[name] | method | changes, f"preset {name}")

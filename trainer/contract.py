@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from trainer.errors import BadData
-from trainer.text import DONE, OPERATIONS, POSITION, is_special
+from trainer.text import DELETE, DONE, INSERT_AFTER, KEEP, OPERATIONS, POSITION, SUBSTITUTE, is_special
 
 FORMAT = 1
 KEY = b"aegen"
@@ -35,6 +35,8 @@ SLOTS = {
     ("right", "token", "left"),
     ("token", "left", "right"),
     ("token", "right", "left"),
+    ("tags",),
+    ("text",),
 }
 
 
@@ -143,7 +145,7 @@ class Contract:
             action_tokens=read.tokens("action_tokens"),
             writable=read.tokens("writable"),
             max_state=read.number("max_state", 1, MAX_STATE),
-            action_length=read.number("action_length", len(slots), len(slots)),
+            action_length=read.number("action_length", *_lengths(slots, values.get("max_state"))),
             max_steps=read.number("max_steps", 1, MAX_STEPS),
         )
         contract._check_tokens(where)
@@ -151,7 +153,11 @@ class Contract:
 
     def _check_tokens(self, where: str) -> None:
         known, writable = set(self.state_tokens), set(self.writable)
-        for token in self.action_tokens:
+        for token in self.action_tokens if self.game == "tags" else ():
+            new = next((token.removeprefix(k) for k in (SUBSTITUTE, INSERT_AFTER) if token.startswith(k)), None)
+            if token not in (KEEP, DELETE) and new not in known:
+                raise BadData(f"{where}: action token {token!r} is no tag")
+        for token in self.action_tokens if self.game != "tags" else ():
             position = POSITION.fullmatch(token)
             if position and int(position[1]) > self.max_state:
                 raise BadData(f"{where}: action token {token} lies beyond the longest state ({self.max_state} tokens)")
@@ -166,8 +172,17 @@ class Contract:
     @cached_property
     def actions(self) -> tuple[str, ...]:
         """The action vocabulary: the sorted action tokens, with every position 0 … max_state."""
+        if self.game == "tags":
+            return tuple(sorted({*self.action_tokens, KEEP}))
         words = (token for token in self.action_tokens if not POSITION.fullmatch(token))
+        if self.game == "text":
+            return (DONE, *sorted({*words} - {DONE}))
         return (*sorted({*words, DONE}), *(f"POS_{index}" for index in range(self.max_state + 1)))
+
+    @property
+    def game(self) -> str:
+        """What an action is: one of the edits, a round of tags, or the whole text."""
+        return self.slots[0] if self.slots in (("tags",), ("text",)) else "edits"
 
     @cached_property
     def action_ids(self) -> dict[str, int]:
@@ -193,7 +208,14 @@ class Contract:
 
 
 UNITED = ("state_tokens", "action_tokens", "writable")
-LARGEST = ("max_state", "max_steps")
+LARGEST = ("max_state", "max_steps", "action_length")
+
+
+def _lengths(slots: list[str], longest: Any) -> tuple[int, int]:
+    """How long an action may be: as the slots, or as a state and one more."""
+    if slots in (["tags"], ["text"]) and isinstance(longest, int) and not isinstance(longest, bool):
+        return (longest + 1 if slots == ["tags"] else 1), min(longest, MAX_STATE) + 1
+    return len(slots), len(slots)
 
 
 def check_format(values: Mapping[str, Any], where: str) -> None:

@@ -22,7 +22,7 @@ from trainer.contract import KEY, Contract, Fields, check_format, merge, parse_o
 from trainer.errors import BadData, MissingExtra, TrainerError
 from trainer.hub import SCHEME, HubFiles, hub_id
 
-Config = Literal["pairs", "expert", "augmented"]
+Config = Literal["pairs", "expert", "variants_expert", "augmented", "tags"]
 Split = Literal["train", "validation", "test"]
 
 MAX_FOOTER = 1 << 26  # bytes of one Parquet footer
@@ -30,7 +30,9 @@ MAX_SHARD = 1 << 36  # declared bytes of one shard
 MAX_ROWS = 1 << 40
 MAX_RAW = 1 << 32  # uncompressed bytes of one row group
 
-SHARD = re.compile(r"(pairs|expert|augmented)/(train|validation|test)-([0-9]{5})-of-([0-9]{5})\.parquet")
+SHARD = re.compile(
+    r"(pairs|expert|variants_expert|augmented|tags)/(train|validation|test)-([0-9]{5})-of-([0-9]{5})\.parquet"
+)
 _SECRET = re.compile(r"//[^/@]*:[^/@]*@")
 
 STEP_COLUMNS = {

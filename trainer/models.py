@@ -8,11 +8,12 @@ actions in training, agents with a decoder input see some of them (teacher forci
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from trainer.baselines import End2end, Tagging
 from trainer.config import Config
 from trainer.contract import Contract
 from trainer.errors import InvalidConfig
@@ -21,50 +22,16 @@ from trainer.layers import (
     Align,
     Cell,
     Combine,
-    Encoder,
     Flatten,
     Hidden,
     PlaceAttention,
     padding_mask,
 )
+from trainer.planner.model import Planner
+from trainer.policy import Encoded, Policy
 
 
-class Policy(nn.Module):
-    """What all agents share: the encoder, and how gold tokens are mixed into what a decoder sees."""
-
-    about: ClassVar[str]
-    depth: ClassVar[int] = 4  # encoder layers in the paper
-    has_input: ClassVar[bool] = True  # whether a decoder reads action tokens, and so needs BOS
-    uses_final_state: ClassVar[bool] = True  # whether the encoder's final state has a reader
-
-    def __init__(self, config: Config, contract: Contract) -> None:
-        super().__init__()
-        self.width, self.slots = config.width, contract.action_length
-        self.bos = len(contract.actions)
-        self.vocabulary = len(contract.actions) + self.has_input
-        self.places = contract.max_state
-        self.forcing, self.draw = config.teacher_forcing, config.teacher_draw
-        self.encoder = Encoder(
-            len(contract.state_tokens) + 1, config.width, config.layers or self.depth, config.dropout
-        )
-
-    def embedding(self) -> nn.Embedding:
-        """Action tokens for a decoder's input."""
-        return nn.Embedding(self.vocabulary, self.width)
-
-    def first(self, states: Tensor) -> Tensor:
-        """BOS for every row (b)."""
-        return torch.full((len(states),), self.bos, device=states.device)
-
-    def teach(self, said: Tensor, gold: Tensor | None, whole_batch: bool = False) -> Tensor:
-        """What a decoder reads: its own choice, or in training sometimes the gold token."""
-        if gold is None or not self.training:
-            return said
-        shape = (1,) if whole_batch else gold.shape
-        return torch.where(torch.rand(shape, device=gold.device) < self.forcing, gold, said)
-
-
-class Ar(Policy):
+class Ar(Encoded):
     """Autoregressive: one token after the other, with additive attention."""
 
     about = "autoregressive decoder, 1 encoder layer"
@@ -100,7 +67,7 @@ class ArStar(Ar):
     depth = 4
 
 
-class Linear(Policy):
+class Linear(Encoded):
     """No decoder: one linear layer over the flattened memory.
 
     The encoder is the same kit as everywhere, so its projections of the final state exist, unused.
@@ -127,7 +94,7 @@ class Nar(Linear):
     depth = 6
 
 
-class Decoder0(Policy):
+class Decoder0(Encoded):
     """The first decoder of D2 alone: its inputs are the memory, aligned to the length of the action."""
 
     about = "the first decoder of D2 alone, 4 encoder layers"
@@ -199,6 +166,24 @@ class NarStar(SharedD2):
         return self.decoder1
 
 
+class RecurrenceStar(Ar):
+    """The earlier work's agent on the fixed training set: AR, trained as that work trained it.
+
+    The paper re-ran its code; what differs from AR is not the network but the training (``METHODS`` of the config):
+    a constant learning rate, and no adaptive loss.
+    """
+
+    about = "AR as the earlier work trained it, on the expert's trajectories"
+    learns_from = "expert"
+
+
+class Recurrence(RecurrenceStar):
+    """The same with domain knowledge: also from variants, more sources of the training targets (none in AOR)."""
+
+    about = "the same, on variants too (domain knowledge)"
+    learns_from = "variants"
+
+
 MODELS: dict[str, type[Policy]] = {
     "ar": Ar,
     "ar-star": ArStar,
@@ -207,6 +192,11 @@ MODELS: dict[str, type[Policy]] = {
     "linear": Linear,
     "decoder0": Decoder0,
     "shared-d2": SharedD2,
+    "end2end": End2end,
+    "tagging": Tagging,
+    "recurrence": Recurrence,
+    "recurrence-star": RecurrenceStar,
+    "planner": Planner,
 }
 
 
@@ -217,17 +207,26 @@ def find_model(name: str) -> type[Policy]:
     return MODELS[name]
 
 
-def count_parameters(config: Config, contract: Contract) -> int:
+def make_model(config: Config, contract: Contract, knowledge: Any) -> Policy:
+    """A model as its class makes it; ``knowledge`` is what :meth:`Policy.survey` found, for those who need it."""
+    build: Any = find_model(config.model)
+    if build.game != contract.game:
+        raise InvalidConfig(f"model {config.model} plays {build.game}, the data shows {contract.game}")
+    made: Policy = build(config, contract) if knowledge is None else build(config, contract, knowledge)
+    return made
+
+
+def count_parameters(config: Config, contract: Contract, knowledge: Any = None) -> int:
     """Trainable parameters, without taking the memory for them."""
     with torch.device("meta"):
-        model = find_model(config.model)(config, contract)
+        model = make_model(config, contract, knowledge)
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-def build_model(config: Config, contract: Contract) -> Policy:
+def build_model(config: Config, contract: Contract, knowledge: Any = None) -> Policy:
     """A fresh model with its first weights; the caller seeds."""
-    model = find_model(config.model)(config, contract)
-    if config.init == "released":
+    model = make_model(config, contract, knowledge)
+    if config.init == "released" and isinstance(model, Encoded):
         # The released code: N(0, 0.01) for all that is called a weight, 0 for the rest, and so for v. Scaled first
         # weights, the default, measured better (AR on AOR, 1,500 updates of preset cpu: 32.2 against 19.6).
         for name, parameter in model.named_parameters():

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from trainer.contract import Contract
-from trainer.environment import Environment, Verdict
+from trainer.environment import Verdict
 from trainer.metrics import Scores
-from trainer.models import Policy
+from trainer.policy import Policy
+from trainer.rewriting import Rules
 from trainer.steps import Pairs
 
 CHUNK = 1024  # games played at once
@@ -47,11 +49,10 @@ class Played:
 def act(policy: Policy, states: Tensor, lengths: Tensor) -> Tensor:
     """The scores (b, n, v) of an agent, asked about states of similar length together; lengths on the CPU."""
     if int(lengths.min()) == int(lengths.max()):
-        scores: Tensor = policy(states[:, : max(int(lengths[0]), 1)], lengths)
-        return scores
+        return policy.decide(states[:, : max(int(lengths[0]), 1)], lengths)
     order = lengths.argsort(stable=True)
     parts = [
-        policy(states[rows.to(states.device), : max(int(lengths[rows[-1]]), 1)], lengths[rows])
+        policy.decide(states[rows.to(states.device), : max(int(lengths[rows[-1]]), 1)], lengths[rows])
         for rows in torch.split(order, GROUP)
     ]
     joined = torch.cat(parts)
@@ -61,7 +62,7 @@ def act(policy: Policy, states: Tensor, lengths: Tensor) -> Tensor:
 @torch.inference_mode()
 def play(
     policy: Policy,
-    environment: Environment,
+    environment: Rules,
     states: Tensor,
     lengths: Tensor,
     *,
@@ -74,7 +75,7 @@ def play(
     be refused until the steps run out: such a game ends there with the same result.
     """
     policy.eval()
-    device = environment.kinds.device
+    device = environment.device
     count = len(states)
     result = Played(
         states.long().clone(),
@@ -137,7 +138,22 @@ def unpack(vector: Tensor, arithmetic: bool) -> Scores:
     )
 
 
-def score(policy: Policy, environment: Environment, contract: Contract, pairs: Pairs, part: slice) -> Scores:
+class Witness(Protocol):
+    """Somebody who notes how games went: every step, then how each row ended."""
+
+    def watch(self, moment: Moment) -> None: ...
+
+    def ended(self, rows: Tensor, played: Played, results: dict[int, tuple[str, ...]]) -> None: ...
+
+
+def score(
+    policy: Policy,
+    environment: Rules,
+    contract: Contract,
+    pairs: Pairs,
+    part: slice,
+    witness: Witness | None = None,
+) -> Scores:
     """Play the sources of some pairs and hold the results against their targets.
 
     A source that the agent cannot read, too long or with unknown tokens, is not played: it stays as it is.
@@ -145,11 +161,16 @@ def score(policy: Policy, environment: Environment, contract: Contract, pairs: P
     scores = Scores(arithmetic=contract.arithmetic)
     rows = torch.arange(len(pairs))[part]
     rows = rows[pairs.playable[rows]]
-    played = play(policy, environment, pairs.states[rows], pairs.lengths[rows], max_steps=contract.max_steps)
+    watch = witness.watch if witness else None
+    played = play(
+        policy, environment, pairs.states[rows], pairs.lengths[rows], max_steps=contract.max_steps, watch=watch
+    )
     names = ("", *contract.state_tokens)
     results = {}
     for row, state, length in zip(rows.tolist(), played.states.tolist(), played.lengths.tolist(), strict=True):
         results[row] = tuple(names[token] for token in state[:length])
+    if witness:
+        witness.ended(rows, played, results)
     for row in range(len(pairs))[part]:
         scores.add(results.get(row, pairs.sources[row]), pairs.targets[row])
     scores.unreadable = scores.pairs - len(rows)

@@ -19,6 +19,7 @@ from torch import Tensor
 from trainer.contract import Contract
 from trainer.data import DAMAGED, PAIR_COLUMNS, STEP_COLUMNS, Dataset, Footer, Split, one_line
 from trainer.errors import BadData
+from trainer.text import KEEP
 
 Array = npt.NDArray[Any]
 
@@ -30,6 +31,16 @@ class Batch:
     states: Tensor  # (b, m)
     lengths: Tensor  # (b)
     actions: Tensor  # (b, n)
+
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What a model is called with."""
+        return self.states, self.lengths, self.actions
+
+    @property
+    def smoothing(self) -> float:
+        """Share of the labels that is spread over all classes."""
+        return 0.0
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on a device."""
@@ -103,12 +114,28 @@ def encode_actions(actions: pa.Array, contract: Contract, where: str) -> tuple[A
     """Action lists as ids (rows, n), and which rows the contract can express."""
     n = contract.action_length
     lengths = pc.list_value_length(actions).to_numpy(zero_copy_only=False)
+    if contract.game == "tags":
+        return pad_tags(actions, lengths, contract)
     if not np.array_equal(lengths, np.full(len(actions), n)):
         raise BadData(f"{where}: an action that does not have {n} tokens")
     flat = actions.flatten()
     found = pc.fill_null(pc.index_in(flat, value_set=pa.array(contract.actions, flat.type)), -1)
     ids = found.to_numpy(zero_copy_only=False).reshape(-1, n)
     return ids, (ids >= 0).all(axis=1)
+
+
+def pad_tags(actions: pa.Array, lengths: Array, contract: Contract) -> tuple[Array, Array]:
+    """Rounds of tags as ids (rows, n): behind the last token everything is kept."""
+    flat = actions.flatten()
+    found = pc.fill_null(pc.index_in(flat, value_set=pa.array(contract.actions, flat.type)), -1)
+    known = found.to_numpy(zero_copy_only=False)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    place = np.arange(len(known)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    fits = (lengths <= contract.action_length) & (np.bincount(rows[known < 0], minlength=len(lengths)) == 0)
+    ids = np.full((len(lengths), contract.action_length), contract.action_ids[KEEP], dtype=known.dtype)
+    kept = fits[rows]
+    ids[rows[kept], place[kept]] = known[kept]
+    return ids, fits
 
 
 def number_steps(states: Array, actions: Array, vocabulary: int) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from trainer.errors import InvalidText
 
 DONE = "DONE"
 INSERT, DELETE, REPLACE = OPERATIONS = ("INSERT", "DELETE", "REPLACE")
+KEEP, SUBSTITUTE, INSERT_AFTER = "KEEP", "SUB_", "INSERT_"  # with DELETE, the tags of a round
 POSITION = re.compile(r"POS_(0|[1-9][0-9]*)", re.ASCII)
 
 EMPTY = r"\e"

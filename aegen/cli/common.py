@@ -87,7 +87,7 @@ workers_option = click.option("--workers", type=click.IntRange(1), help="Process
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 expert_options = options(
     click.option("--metric", help="levenshtein, lcs, span or package.module:function; default: the task's."),
-    click.option("--design", help="insert, edit, span, span2 or span3; default: the task's."),
+    click.option("--design", help="insert, edit, span, span2, span3; default: the task's."),
 )
 augment_options = options(
     click.option("--algorithm", default="paper", show_default=True, help="paper or released."),

@@ -17,7 +17,9 @@ from aegen.cli.common import FOLDER, json_option, main, workers_option
 @click.argument("folder", type=FOLDER)
 @click.option("--split", type=click.Choice(["train", "validation", "test"]), default="train", show_default=True)
 @click.option("--rows", type=click.IntRange(1), default=5, show_default=True, help="Pairs to draw.")
-@click.option("--config", type=click.Choice(["pairs", "expert", "augmented"]), help="Default: the richest there is.")
+@click.option(
+    "--config", type=click.Choice(["pairs", "expert", "augmented", "tags"]), help="Default: the richest there is."
+)
 @json_option
 def show(folder: Path, split: str, rows: int, config: str | None, as_json: bool) -> None:
     """Draw some rows of FOLDER: pairs, or trajectories step by step with each edit marked.

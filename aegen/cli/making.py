@@ -132,21 +132,27 @@ def import_(out: Path, paths: tuple[Path, ...], **settings: Any) -> tuple[Manife
 @json_option
 @report
 def trajectories(folder: Path, metric: str | None, design: str | None, workers: int | None) -> tuple[Manifest, bool]:
-    """Write the expert's trajectories (TG) for all pairs of FOLDER.
+    """Write the expert's trajectories (TG) for all pairs of FOLDER; with `--design tags`, token-level tags beside them.
 
     \b
-    Example: aegen trajectories gec --metric lcs --design edit
+    Examples:
+      aegen trajectories gec --metric lcs --design edit
+      aegen trajectories gec --design tags
     """
     from aegen import pipeline
     from aegen.demonstrations import Expert, task_name
     from aegen.engine import local
     from aegen.folder import Folder
     from aegen.progress import bar
+    from aegen.tags import TAGS
 
     dataset = Folder(folder)
     manifest = dataset.manifest()
+    engine = local(workers, manifest.rows("pairs"))
+    if design == TAGS.name:
+        return pipeline.add_tags(dataset, metric or "levenshtein", engine, bar)
     expert = Expert.of(task_name(manifest.spec), metric, design)
-    return pipeline.add_expert(dataset, expert, local(workers, manifest.rows("pairs")), bar)
+    return pipeline.add_expert(dataset, expert, engine, bar)
 
 
 @main.command()

@@ -1,0 +1,33 @@
+"""Play a split with the agent of a run, and leave in the run folder what came of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from trainer.agent import Agent
+from trainer.checkpoint import write_json
+from trainer.data import Dataset, Split
+from trainer.outcomes import Outcomes, expert_actions
+from trainer.steps import Pairs
+
+
+def evaluate_run(
+    run: str | Path, device: str = "auto", data: str | None = None, split: Split = "test", limit: int = 0
+) -> dict[str, Any]:
+    """The accuracies; a whole split also writes ``evaluation-SPLIT.json`` and, game by game, ``outcomes-SPLIT.json``.
+
+    The outcomes come first: a run that has an evaluation has both.
+    """
+    agent, kept = Agent.from_pretrained(run, device), []
+
+    def witness(dataset: Dataset, pairs: Pairs) -> Outcomes:
+        kept.append(Outcomes(agent, pairs, expert_actions(dataset, split, agent.contract, pairs)))
+        return kept[0]
+
+    result = agent.evaluate(data, split, limit, witness)
+    folder = Path(run)
+    if folder.is_dir() and not limit:
+        write_json(folder / f"outcomes-{split}.json", kept[0].to_json(), indent=None)
+        write_json(folder / f"evaluation-{split}.json", result)
+    return result

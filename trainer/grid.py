@@ -1,0 +1,224 @@
+"""A sweep as a small TOML file: which cells there are, what each trains on, and where it goes.
+
+    out = "runs/main"
+    preset = "cpu"
+    seeds = [0, 1, 2]
+
+    [[data]]
+    task = "aor"
+    path = "data/aor"
+    build = "aegen build aor --n 10 --l 5 --d 10000 --out data/aor"
+
+    [[grid]]
+    tasks = ["aor"]
+    models = ["ar-star", "nar-star"]
+    ta = [false, true]
+
+``metric`` and ``design`` of a dataset are named where there is a choice, and chosen by ``metrics`` and ``designs`` of a
+grid; without these a grid uses the first dataset of each task. ``[settings]`` changes the preset for all cells, and
+``settings`` of a grid for its own.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from trainer.config import Config, preset
+from trainer.errors import BadData, InvalidConfig
+
+# Without demonstrations there is nothing to augment.
+WITHOUT_TA = ("end2end", "tagging", "recurrence", "recurrence-star")
+MAX_FILE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """A dataset that cells train on, and the command that makes it."""
+
+    task: str
+    path: str
+    build: str = ""
+    metric: str = ""
+    design: str = ""
+
+    @property
+    def name(self) -> str:
+        """For folders and tables: ``aes``, ``aes-levenshtein-edit``."""
+        return "-".join(part for part in (self.task, self.metric, self.design) if part)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model, one dataset, one seed."""
+
+    source: Source
+    model: str
+    ta: bool
+    seed: int
+    preset: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Where the cell lies under the folder of the sweep."""
+        return f"{self.source.name}/{self.model}{'+ta' if self.ta else ''}/seed-{self.seed}"
+
+    @property
+    def config(self) -> Config:
+        """Everything that decides what the cell computes."""
+        train_on = "augmented" if self.ta else "expert"
+        return preset(self.preset, **{**self.settings, "model": self.model, "train_on": train_on, "seed": self.seed})
+
+    def commands(self, out: Path) -> list[str]:
+        """The same by hand."""
+        chosen = {
+            "model": self.model,
+            "train_on": "augmented" if self.ta else "expert",
+            "seed": self.seed,
+            **self.settings,
+        }
+        options = [word for key, value in chosen.items() for word in option(key, value)]
+        run = str(out / self.name)
+        fit = ["trainer", "fit", self.source.path, "--preset", self.preset, *options, "--out", run]
+        return [shlex.join(fit), shlex.join(["trainer", "evaluate", run])]
+
+
+def option(key: str, value: Any) -> list[str]:
+    """A setting as it is written on the command line.
+
+    >>> option("train_on", "expert"), option("stream", True)
+    (['--train-on', 'expert'], ['--stream'])
+    """
+    name = "--" + key.replace("_", "-")
+    if isinstance(value, bool):
+        return [name] if value else []
+    return [name, str(value)]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All cells of a file, in the order in which they run."""
+
+    name: str
+    title: str
+    out: Path
+    cells: tuple[Cell, ...]
+
+
+def read_sweep(path: Path, out: Path | None = None, seeds: tuple[int, ...] = (), preset_name: str = "") -> Sweep:
+    """The sweep of a TOML file; what else is given stands in for the file's own."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_FILE + 1)
+        if len(text) > MAX_FILE:
+            raise InvalidConfig(f"{path}: more than {MAX_FILE:,} bytes")
+        values = tomllib.loads(text.decode())
+    except OSError as error:
+        raise BadData(f"{path}: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidConfig(f"{path}: not readable as TOML: {error}") from error
+    reader = _Reader(values | ({"preset": preset_name} if preset_name else {}), str(path))
+    cells = list(reader.cells(seeds))
+    names = [cell.name for cell in cells]
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidConfig(f"{path}: the cell {repeated[0]} is asked for twice")
+    folder = out or Path(reader.text(values, "out", "the file", f"runs/{path.stem}"))
+    title = reader.text(values, "title", "the file", path.stem)
+    return Sweep(path.stem, title, folder, tuple(cells))
+
+
+class _Reader:
+    """Typed access to a sweep file; what is wrong names the file and the place."""
+
+    KNOWN = ("title", "out", "preset", "seeds", "settings", "data", "grid")
+    DATA = ("task", "path", "build", "metric", "design")
+    GRID = ("tasks", "models", "ta", "designs", "metrics", "seeds", "settings")
+
+    def __init__(self, values: dict[str, Any], where: str) -> None:
+        self.values, self.where = values, where
+        self._only(values, self.KNOWN, "the file")
+
+    def _only(self, table: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
+        if unknown := sorted(set(table) - set(known)):
+            raise InvalidConfig(f"{self.where}: {place}: unknown key {unknown[0]!r}, there are {', '.join(known)}")
+
+    def _list(self, table: Mapping[str, Any], key: str, kind: type, place: str, default: list[Any]) -> list[Any]:
+        found = table.get(key, default)
+        if not isinstance(found, list) or not found or not all(type(entry) is kind for entry in found):
+            raise InvalidConfig(f"{self.where}: {place}: {key}: a list of {kind.__name__} is needed")
+        return found
+
+    def text(self, table: Mapping[str, Any], key: str, place: str, default: str | None = None) -> str:
+        found = table.get(key, default)
+        if not isinstance(found, str) or not found:
+            raise InvalidConfig(f"{self.where}: {place}: {key}: a text is needed")
+        return found
+
+    def _tables(self, key: str) -> list[dict[str, Any]]:
+        found = self.values.get(key, [])
+        if not isinstance(found, list) or not found or not all(isinstance(entry, dict) for entry in found):
+            raise InvalidConfig(f"{self.where}: at least one [[{key}]] is needed")
+        return found
+
+    def sources(self) -> list[Source]:
+        """The datasets of the file."""
+        found = []
+        for number, table in enumerate(self._tables("data"), start=1):
+            place = f"[[data]] {number}"
+            self._only(table, self.DATA, place)
+            required = {key: self.text(table, key, place) for key in ("task", "path")}
+            optional = {key: self.text(table, key, place) for key in ("build", "metric", "design") if key in table}
+            found.append(Source(**required, **optional))
+        return found
+
+    def _chosen(self, sources: list[Source], task: str, metric: str | None, design: str | None, place: str) -> Source:
+        for source in sources:
+            if source.task == task and metric in (None, source.metric) and design in (None, source.design):
+                return source
+        wanted = ", ".join(part for part in (task, metric, design) if part)
+        raise InvalidConfig(f"{self.where}: {place}: no [[data]] for {wanted}")
+
+    def cells(self, seeds: tuple[int, ...]) -> Iterator[Cell]:
+        """Seed by seed, so that one seed of everything is there first."""
+        from trainer.models import find_model
+
+        sources = self.sources()
+        name = self.text(self.values, "preset", "the file", "cpu")
+        common = self._settings(self.values, "the file")
+        cells: list[Cell] = []
+        for number, table in enumerate(self._tables("grid"), start=1):
+            place = f"[[grid]] {number}"
+            self._only(table, self.GRID, place)
+            tasks = self._list(table, "tasks", str, place, [])
+            models = self._list(table, "models", str, place, [])
+            flags = self._list(table, "ta", bool, place, [False, True])
+            metrics = self._list(table, "metrics", str, place, []) if "metrics" in table else [None]
+            designs = self._list(table, "designs", str, place, []) if "designs" in table else [None]
+            own = list(seeds) or self._list(table, "seeds", int, place, self.values.get("seeds", [0]))
+            settings = common | self._settings(table, place)
+            for task, metric, design, model, ta, seed in product(tasks, metrics, designs, models, flags, own):
+                find_model(model)
+                if ta and model in WITHOUT_TA:
+                    continue
+                source = self._chosen(sources, task, metric, design, place)
+                cell = Cell(source, model, ta, seed, name, settings)
+                try:
+                    _ = cell.config  # settings that cannot work are named before anything runs
+                except InvalidConfig as error:
+                    raise InvalidConfig(f"{self.where}: {place}: {error}") from error
+                cells.append(cell)
+        yield from sorted(cells, key=lambda cell: cell.seed)
+
+    def _settings(self, table: Mapping[str, Any], place: str) -> dict[str, Any]:
+        found = table.get("settings", {})
+        if not isinstance(found, dict):
+            raise InvalidConfig(f"{self.where}: {place}: settings: a table is needed")
+        if taken := sorted({"model", "train_on", "seed"} & set(found)):
+            raise InvalidConfig(f"{self.where}: {place}: settings: {taken[0]} is an axis of the grid")
+        return found

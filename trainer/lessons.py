@@ -1,0 +1,112 @@
+"""Which shards a model learns from: demonstrations for agents, rounds of tags, or the pairs themselves.
+
+Pairs say nothing of vocabularies and sizes, so the contract of a model that writes whole texts is read off their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import torch
+
+from trainer.config import Config
+from trainer.contract import FORMAT, Contract
+from trainer.data import PAIR_COLUMNS, Dataset, Footer, Split
+from trainer.data import Config as Kind
+from trainer.errors import BadData
+from trainer.models import find_model
+from trainer.steps import Steps, encode_texts, load_steps, number_steps, one_chunk, split_tokens
+from trainer.text import DONE
+
+HELD_OUT: dict[str, Kind] = {"edits": "expert", "tags": "tags", "text": "pairs"}  # by game
+
+
+def kinds(config: Config, dataset: Dataset) -> list[Kind]:
+    """The configs whose training rows a model learns from."""
+    chosen = find_model(config.model).learns_from or config.train_on
+    if chosen == "variants":  # a task may have none
+        more: list[Kind] = ["variants_expert"] if dataset.has("variants_expert", "train") else []
+        return ["expert", *more]
+    if chosen == "tags" and not dataset.has("tags", "train"):
+        raise BadData(f"{dataset.where}: no tags/train shards: `aegen trajectories FOLDER --design tags` writes them")
+    return [chosen]  # type: ignore[list-item]
+
+
+def open_training(dataset: Dataset, config: Config) -> tuple[list[Footer], Contract]:
+    """The footers to train on and their contract."""
+    footers = [footer for kind in kinds(config, dataset) for footer in dataset.footers(kind, "train")]
+    if find_model(config.model).game == "text":
+        return footers, text_contract(dataset, footers)
+    return footers, dataset.contract(footers)
+
+
+def text_contract(dataset: Dataset, footers: Sequence[Footer]) -> Contract:
+    """What a model that writes whole texts needs to know: all tokens, the longest text, the longest target."""
+    tokens: set[str] = set()
+    longest_source = longest_target = 0
+    for footer in footers:
+        table = dataset.read(footer.shard, PAIR_COLUMNS)
+        sources, targets = (list(map(split_tokens, table[side].to_pylist())) for side in ("source", "target"))
+        tokens.update(*sources, *targets)
+        longest_source = max(longest_source, *map(len, sources), 0)
+        longest_target = max(longest_target, *map(len, targets), 0)
+    first = footers[0].description
+    values: dict[str, Any] = {
+        "format": FORMAT,
+        **{key: first.get(key) for key in ("task", "tokens", "arithmetic", "spec")},
+        "metric": "none",
+        "backend": {},
+        "design": "text",
+        "slots": ["text"],
+        "state_tokens": sorted(tokens),
+        "action_tokens": sorted({*tokens, DONE}),
+        "writable": sorted(tokens),
+        "max_state": max(1, longest_source, longest_target),
+        "action_length": longest_target + 1,
+        "max_steps": 1,
+    }
+    return Contract.parse(values, f"{dataset.where}/{footers[0].shard.name}")
+
+
+def load_lessons(dataset: Dataset, footers: Sequence[Footer], contract: Contract, strict: bool = True) -> Steps:
+    """All steps of some shards in memory."""
+    if contract.game != "text":
+        return load_steps(dataset, footers, contract, strict)
+    table = pa.concat_tables([dataset.read(footer.shard, PAIR_COLUMNS) for footer in footers])
+    if not len(table) or any(table[name].null_count for name in PAIR_COLUMNS):
+        raise BadData(f"{dataset.where}/pairs: no rows, or a row with an empty cell")
+    states, lengths, readable = encode_texts(one_chunk(table["source"]), contract)
+    done, n = contract.action_ids[DONE], contract.action_length
+    actions = torch.full((len(table), n), done, dtype=torch.int32)
+    for row, text in enumerate(table["target"].to_pylist()):
+        words = split_tokens(text)
+        if len(words) < n and all(word in contract.action_ids for word in words):
+            actions[row, : len(words)] = torch.tensor([contract.action_ids[word] for word in words], dtype=torch.int32)
+        else:
+            readable[row] = False
+    rows = torch.from_numpy(readable.nonzero()[0])
+    first, taken = number_steps(rows.numpy(), actions[rows].numpy(), len(contract.actions))
+    return Steps(
+        states=torch.from_numpy(states),
+        lengths=torch.from_numpy(lengths),
+        actions=actions[rows][torch.from_numpy(first)],
+        state_of=rows[torch.from_numpy(first)],
+        taken=torch.from_numpy(taken),
+        starts=torch.arange(len(rows) + 1),
+        skipped=len(table) - len(rows),
+    )
+
+
+def load_held_out(dataset: Dataset, split: Split, contract: Contract) -> Steps:
+    """The right actions of a split that is not learned from; what the contract cannot express is skipped."""
+    return load_lessons(dataset, dataset.footers(HELD_OUT[contract.game], split), contract, strict=False)
+
+
+def hashes(config: Config, contract: Contract, dataset: Dataset) -> dict[str, str]:
+    """The SHA-256 of every shard that a run reads."""
+    found: dict[str, str] = {}
+    for kind in kinds(config, dataset):
+        found |= dataset.hashes(kind, "train")
+    return found | dataset.hashes(HELD_OUT[contract.game], "validation") | dataset.hashes("pairs", "validation")

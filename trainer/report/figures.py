@@ -1,0 +1,257 @@
+"""The pictures of a report, as PNG and SVG: colours of Okabe and Ito, and never colour alone."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from math import isnan
+from statistics import mean, stdev
+from typing import Any
+
+from trainer.errors import MissingExtra
+from trainer.outcomes import FAILURES
+from trainer.report.collect import Record
+from trainer.report.tables import LABELS, label, plain
+
+BLUE, ORANGE, GREEN, SKY, RED, PURPLE, BLACK = (
+    "#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#000000",
+)  # fmt: skip
+COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK)
+MARKS = "osD^vPX*<>ph"
+HATCHES = ("", "//", "..", "xx")
+STYLES = ("-", "--", "-.", ":")
+KINDS = ("png", "svg")
+
+Figures = dict[str, tuple[str, dict[str, bytes]]]  # name -> (what one sees, {kind: file})
+
+
+def draw(records: Sequence[Record], timing: dict[str, Any]) -> Figures:
+    """All figures for which there is something to draw."""
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise MissingExtra("matplotlib", "report") from error
+    settings = {
+        "backend": "agg", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+        "grid.alpha": 0.3, "svg.fonttype": "none", "svg.hashsalt": "aegen", "figure.constrained_layout.use": True,
+        "hatch.linewidth": 0.6,
+    }  # fmt: skip
+    artists: dict[str, tuple[str, Callable[[], Any]]] = {
+        "learning-curves": (
+            "Learning curves: action accuracy in training and validation, accuracy of returned texts in validation; "
+            "the dashed line marks the epoch that early stopping keeps.",
+            lambda: curves(records),
+        ),
+        "inference-time": (
+            "Inference time of AR* and NAR*, measured in turns in one run: for an action and for a returned text.",
+            lambda: times(timing),
+        ),
+        "metrics-aec": (
+            "NAR* on AEC, trained with LCS and with Levenshtein edits, by whether the Levenshtein expert replaces.",
+            lambda: replacements(records),
+        ),
+        "by-length": (
+            "Accuracy by the length of the expert's trajectory (DONE included).",
+            lambda: lengths(records),
+        ),
+        "failures": (
+            "Where wrong games first leave the expert's way, in percent of all games.",
+            lambda: failures(records),
+        ),
+    }
+    found: Figures = {}
+    with mpl.rc_context(settings):
+        for name, (caption, artist) in artists.items():
+            figure = artist()
+            if figure is not None:
+                found[name] = (caption, {kind: save(figure, kind) for kind in KINDS})
+    return found
+
+
+def save(figure: Any, kind: str) -> bytes:
+    """A figure as the bytes of a file, the same every time."""
+    file = io.BytesIO()
+    figure.savefig(file, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else {"Software": None})
+    return file.getvalue()
+
+
+def panels(rows: int, columns: int, width: float, height: float) -> tuple[Any, Any]:
+    """A figure with axes (rows, columns)."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, height * rows))
+    return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def tasks_of(records: Sequence[Record]) -> list[str]:
+    """The tasks in the paper's order, then others."""
+    there = {record["task"] for record in records}
+    return [task for task in ("aor", "aes", "aec") if task in there] + sorted(there - {"aor", "aes", "aec"})
+
+
+def methods_of(records: Sequence[Record]) -> list[tuple[str, bool]]:
+    """The methods that were run, in the order of the tables."""
+    there = {(record["model"], record["ta"]) for record in records}
+    order = [*LABELS]
+    return sorted(there, key=lambda m: (m[1], order.index(m[0]) if m[0] in order else len(order), m[0]))
+
+
+def curves(records: Sequence[Record]) -> Any:
+    """One panel for each task and model: AR* and NAR* where they were run, as in the paper."""
+    usable = [record for record in records if plain(record) and record["curve"]]
+    models = [m for m in ("ar-star", "nar-star") if any(r["model"] == m for r in usable)]
+    models = models or list(dict.fromkeys(record["model"] for record in usable))[:2]
+    tasks = tasks_of([record for record in usable if record["model"] in models])
+    if not tasks:
+        return None
+    figure, axes = panels(len(tasks), len(models), 3.4, 2.3)
+    for row, task in enumerate(tasks):
+        for column, model in enumerate(models):
+            here = axes[row][column]
+            runs = [r for r in usable if (r["task"], r["model"]) == (task, model)]
+            if not runs:
+                here.set_axis_off()
+                continue
+            run = min(runs, key=lambda r: (r["ta"], r["seed"]))
+            names = ("actions, training", "actions, validation", "texts, validation")
+            for number, (name, colour) in enumerate(zip(names, (RED, BLUE, ORANGE), strict=True)):
+                points = [(epoch, line[number]) for epoch, line in enumerate(run["curve"]) if line[number] is not None]
+                x, y = zip(*points, strict=True) if points else ((), ())
+                here.plot(x, y, STYLES[number], color=colour, label=name, marker=MARKS[number], markersize=3)
+            here.axvline(
+                run["best_epoch"], color=GREEN, linestyle=(0, (4, 3)), label=f"kept: epoch {run['best_epoch']}"
+            )
+            here.set(title=f"{task.upper()}, {label(model, run['ta'])}", ylim=(0, 101), xlabel="epoch", ylabel="%")
+            here.legend(fontsize=6, loc="lower right")
+    return figure
+
+
+def times(timing: dict[str, Any]) -> Any:
+    """Bars for both agents, with the ratio above."""
+    if not timing:
+        return None
+    figure, axes = panels(1, 2, 3.6, 2.8)
+    tasks = tasks_of([{"task": task} for task in timing])
+    for here, what, title in zip(axes[0], ("action", "text"), ("per action", "per returned text"), strict=True):
+        highest = 0.0
+        for number, (model, colour) in enumerate((("ar-star", ORANGE), ("nar-star", BLUE))):
+            heights = [timing[task]["agents"][model][what] for task in tasks]
+            places = [index + (number - 0.5) * 0.38 for index in range(len(tasks))]
+            here.bar(places, heights, 0.36, color=colour, hatch=HATCHES[number], edgecolor="white", label=LABELS[model])
+            highest = max(highest, *heights)
+        for index, task in enumerate(tasks):
+            top = max(times_of[what] for times_of in timing[task]["agents"].values())
+            here.annotate(
+                f"{timing[task]['ratio'][what]:.2f}×",
+                (index, top),
+                textcoords="offset points",
+                xytext=(0, 3),
+                ha="center",
+            )
+        here.set(title=title, ylabel="µs", ylim=(0, 1.18 * highest))
+        here.set_xticks(range(len(tasks)), [task.upper() for task in tasks])
+        here.legend(fontsize=7)
+    return figure
+
+
+def replacements(records: Sequence[Record]) -> Any:
+    """Bars in two groups: games whose Levenshtein expert replaces, and the others."""
+    usable = [
+        record
+        for record in records
+        if record["task"] == "aec" and record["model"] == "nar-star" and record["by_replace"]
+        and record["metric"] in ("lcs", "levenshtein")
+    ]  # fmt: skip
+    if {record["metric"] for record in usable} != {"lcs", "levenshtein"}:
+        return None
+    figure, axes = panels(1, 1, 5.2, 3.0)
+    here, groups = axes[0][0], ("without", "with")
+    bars = [("lcs", False), ("levenshtein", False), ("lcs", True), ("levenshtein", True)]
+    for number, (metric, ta) in enumerate(bars):
+        runs = [record["by_replace"] for record in usable if (record["metric"], record["ta"]) == (metric, ta)]
+        for index, group in enumerate(groups):
+            values = [100 * run[group][0] / run[group][1] for run in runs if group in run]
+            if not values:
+                continue
+            name = {"lcs": "LCS", "levenshtein": "Levenshtein"}[metric] + (" + TA" if ta else "")
+            place = index + (number - 1.5) * 0.2
+            spread = stdev(values) if len(values) > 1 else 0
+            here.bar(
+                place, mean(values), 0.18, yerr=spread or None, color=ORANGE if metric == "lcs" else BLUE,
+                hatch="//" if ta else "", edgecolor="white", label=name if index == 0 else None, capsize=2,
+            )  # fmt: skip
+            here.annotate(
+                f"{mean(values):.1f}",
+                (place, mean(values)),
+                textcoords="offset points",
+                xytext=(0, 3),
+                ha="center",
+                fontsize=7,
+            )
+    here.set_xticks(range(2), ["w/o REPLACE", "w/ REPLACE"])
+    here.set(ylabel="equation accuracy, %")
+    here.legend(fontsize=7)
+    return figure
+
+
+def lengths(records: Sequence[Record]) -> Any:
+    """A line for each method, a panel for each task."""
+    usable = [record for record in records if plain(record) and record["by_length"]]
+    if not usable:
+        return None
+    tasks, methods = tasks_of(usable), methods_of(usable)
+    figure, axes = panels(1, len(tasks), 3.5, 3.0)
+    for here, task in zip(axes[0], tasks, strict=True):
+        for number, method in enumerate(methods):
+            runs = [r["by_length"] for r in usable if r["task"] == task and (r["model"], r["ta"]) == method]
+            points = sorted({int(length) for run in runs for length in run})
+            if not points:
+                continue
+            found = [[run[str(x)][0] / run[str(x)][1] for run in runs if str(x) in run] for x in points]
+            here.plot(
+                points, [100 * mean(values) for values in found], STYLES[number // len(COLOURS) % len(STYLES)],
+                color=COLOURS[number % len(COLOURS)], marker=MARKS[number % len(MARKS)], markersize=4,
+                label=label(*method),
+            )  # fmt: skip
+            here.set_xticks(points)
+        here.set(title=task.upper(), xlabel="steps of the expert", ylabel="right, %", ylim=(0, 101))
+    axes[0][-1].legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+def failures(records: Sequence[Record]) -> Any:
+    """For each task, methods by what went wrong, as a table of shades with the numbers written in."""
+    usable = [record for record in records if plain(record) and record["games"]]
+    if not usable:
+        return None
+    tasks, methods = tasks_of(usable), methods_of(usable)
+    kinds = [kind for kind in FAILURES if any(kind in record["failures"] for record in usable)]
+    if not kinds:
+        return None
+    figure, axes = panels(1, len(tasks), 1.2 + 0.62 * len(kinds), 1.2 + 0.26 * len(methods))
+    for column, (here, task) in enumerate(zip(axes[0], tasks, strict=True)):
+        grid = []
+        for method in methods:
+            runs = [r for r in usable if r["task"] == task and (r["model"], r["ta"]) == method]
+            shares = [[100 * r["failures"].get(kind, 0) / r["games"] for r in runs] for kind in kinds]
+            grid.append([mean(values) if values else float("nan") for values in shares])
+        here.imshow(grid, cmap="cividis", vmin=0, vmax=60, aspect="auto")
+        for y, line in enumerate(grid):
+            for x, share in enumerate(line):
+                if not isnan(share):  # nothing was run there
+                    here.text(
+                        x,
+                        y,
+                        f"{share:.1f}",
+                        ha="center",
+                        va="center",
+                        fontsize=7,
+                        color="black" if share > 35 else "white",
+                    )
+        here.set_xticks(range(len(kinds)), kinds, rotation=35, ha="right", fontsize=7)
+        here.set_yticks(
+            range(len(methods)), [label(*m) for m in methods] if not column else [""] * len(methods), fontsize=7
+        )
+        here.set_title(task.upper())
+        here.grid(visible=False)
+    return figure

@@ -1,0 +1,133 @@
+"""A report as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from trainer.report.collect import Record
+from trainer.report.figures import Figures
+from trainer.report.tables import SHORT, Entry, Order, Table, label, orders
+
+NOTE = (
+    "Mean ± sample standard deviation over seeds, in percent; in brackets the paper's mean and the difference to it. "
+    "**Bold** is the best of its block, * the best of its column, among what was run. Empty: not run."
+)
+
+
+def ours(entry: Entry) -> str:
+    """Our figure, marked.
+
+    >>> ours(Entry((60.0, 62.0), (61.45, 1.61), best=True))
+    '**61.00 ± 1.41**'
+    """
+    if entry.mean is None:
+        return ""
+    text = f"{entry.mean:.2f}" + (f" ± {entry.std:.2f}" if entry.std is not None else "")
+    text = f"**{text}**" if entry.best else text
+    return text + (r"\*" if entry.best_of_all else "")
+
+
+def theirs(entry: Entry) -> str:
+    """The paper's figure, and the difference.
+
+    >>> theirs(Entry((60.0,), (61.45, 1.61)))
+    '(61.45, -1.45)'
+    """
+    if not entry.theirs:
+        return ""
+    return f"({entry.theirs[0]:.2f}" + (f", {entry.difference:+.2f})" if entry.difference is not None else ")")
+
+
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def table(found: Table) -> str:
+    """One table of the paper with our figures."""
+    head = [*found.heads, *(f"{task.upper()} {SHORT[measure]}" for task, measure in found.columns)]
+    rows = [
+        [
+            *(part.replace("*", r"\*") for part in row.head),
+            *(f"{ours(entry)} {theirs(entry)}".strip() for entry in row.cells.values()),
+        ]
+        for row in found.rows
+    ]
+    return grid(head, rows)
+
+
+def order_line(order: Order) -> str:
+    """Where an order agrees, in a sentence."""
+    total = order.agree + len(order.disagree)
+    text = f"{order.column[0].upper()}, {order.block}: {order.agree} of {total} pairs are in the paper's order"
+    if order.disagree:
+        text += "; not here: " + ", ".join(order.disagree)
+    return text + "."
+
+
+def costs(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
+    """What each cell took."""
+    head = ["Cell", "Parameters", "Updates", "Epoch kept", "Seconds", "Device", "Threads"]
+    rows = [
+        [
+            record["name"],
+            f"{record['parameters']:,}",
+            f"{record['updates']:,}",
+            f"{record['best_epoch']} of {record['epochs']}",
+            f"{record['seconds']:.0f}",
+            str(record["device"]),
+            str(record["threads"]),
+        ]
+        for record in records
+    ]
+    return head, rows
+
+
+def timing_rows(timing: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Inference times and their ratio."""
+    head = ["Task", "AR*, µs an action", "NAR*", "ratio", "AR*, µs a text", "NAR*", "ratio"]
+    rows = [
+        [task.upper()]
+        + [
+            cell
+            for what in ("action", "text")
+            for cell in (
+                f"{found['agents']['ar-star'][what]:.1f}",
+                f"{found['agents']['nar-star'][what]:.1f}",
+                f"{found['ratio'][what]:.2f}",
+            )
+        ]
+        for task, found in timing.items()
+    ]
+    return head, rows
+
+
+def page(
+    title: str, records: Sequence[Record], found: Sequence[Table], figures: Figures, timing: dict[str, Any]
+) -> str:
+    """The whole report."""
+    parts = [f"# {title}", NOTE]
+    for one in found:
+        parts += [f"## {one.title}", table(one)]
+        if lines := [f"- {order_line(order)}".replace("*", r"\*") for order in orders(one)]:
+            parts += ["Order of the methods by equation accuracy:", "\n".join(lines)]
+    for name, (caption, _) in figures.items():
+        parts += [f"![{caption}](figures/{name}.png)", caption]
+    if timing:
+        head, rows = timing_rows(timing)
+        parts += ["## Inference time", grid([cell.replace("*", r"\*") for cell in head], rows)]
+    parts += ["## Cells", grid(*costs(records))]
+    parts += ["## Commands and data"]
+    for record in records:
+        hashes = "\n".join(f"{digest}  {file}" for file, digest in sorted(record["data"].items()))
+        commands = "\n".join([*([record["build"]] if record["build"] else []), *record["commands"]])
+        name = label(record["model"], record["ta"]).replace("*", r"\*")
+        parts += [
+            f"### {record['name']}",
+            f"{name}, seed {record['seed']}, preset {record['preset']}.",
+            f"```sh\n{commands}\n```",
+            f"```text\n{hashes}\n```",
+        ]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,222 @@
+"""The paper's tables with our figures beside its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import mean, stdev
+from typing import Any
+
+from trainer.report import paper
+from trainer.report.collect import DEFAULTS, Record
+from trainer.report.paper import Column, Figure
+
+LABELS = {
+    "end2end": "End2end",
+    "tagging": "Tagging",
+    "recurrence": "Recurrence",
+    "recurrence-star": "Recurrence*",
+    "ar": "AR",
+    "ar-star": "AR*",
+    "nar": "NAR",
+    "nar-star": "NAR*",
+    "linear": "Linear",
+    "decoder0": "Decoder0",
+    "shared-d2": "Shared D2",
+}
+TA = " + TA"
+SHORT = {"token": "Tok.", "sequence": "Seq.", "equation": "Eq."}
+
+
+def label(model: str, ta: bool = False) -> str:
+    """A method as the paper writes it.
+
+    >>> label("nar-star", True)
+    'NAR* + TA'
+    """
+    return LABELS.get(model, model) + (TA if ta else "")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell of a table: our runs and the paper's figure; either may be missing."""
+
+    values: tuple[float, ...] = ()
+    theirs: Figure | None = None
+    best: bool = False  # of its block
+    best_of_all: bool = False
+
+    @property
+    def mean(self) -> float | None:
+        return mean(self.values) if self.values else None
+
+    @property
+    def std(self) -> float | None:
+        """The sample standard deviation; one run has none."""
+        return stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's, in percentage points."""
+        return self.mean - self.theirs[0] if self.mean is not None and self.theirs else None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method: what leads the row, and its cells by column."""
+
+    head: tuple[str, ...]
+    block: Hashable
+    cells: dict[Column, Entry]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the paper."""
+
+    key: str
+    title: str
+    heads: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def run(self) -> int:
+        """How many of its rows have a figure of ours."""
+        return sum(any(entry.values for entry in row.cells.values()) for row in self.rows)
+
+
+def plain(record: Record) -> bool:
+    """Whether a cell plays its task's own metric and design; what does not say plays them."""
+    usual = DEFAULTS.get(record["task"])
+    return (record["metric"] or None, record["design"] or None) in (usual, (None, None))
+
+
+def make(
+    key: str,
+    title: str,
+    heads: tuple[str, ...],
+    columns: tuple[Column, ...],
+    rows: Mapping[Any, dict[Column, Figure]],
+    head: Callable[[Any], tuple[str, ...]],
+    block: Callable[[Any], Hashable],
+    belongs: Callable[[Any, Record], bool],
+    records: Sequence[Record],
+) -> Table:
+    """A table: for each row of the paper, the runs that belong to it."""
+    filled: list[Row] = []
+    for name, theirs in rows.items():
+        mine = [record for record in records if belongs(name, record)]
+        cells = {
+            (task, measure): Entry(
+                tuple(r["scores"][measure] for r in mine if r["task"] == task and measure in r["scores"]),
+                theirs.get((task, measure)),
+            )
+            for task, measure in columns
+        }
+        filled.append(Row(head(name), block(name), cells))
+    return Table(key, title, heads, columns, tuple(_marked(filled, columns)))
+
+
+def _marked(rows: list[Row], columns: tuple[Column, ...]) -> list[Row]:
+    """Mark the best of each block and of all, among rows that were run; alone, nobody is the best."""
+    marked = []
+    for row in rows:
+        cells = {}
+        for column in columns:
+            entry = row.cells[column]
+            everyone = [(r.block, ours) for r in rows if (ours := r.cells[column].mean) is not None]
+            rivals = [theirs for block, theirs in everyone if block == row.block]
+            mine = entry.mean
+            cells[column] = Entry(
+                entry.values,
+                entry.theirs,
+                best=mine is not None and len(rivals) > 1 and mine == max(rivals),
+                best_of_all=mine is not None and len(everyone) > 1 and mine == max(m for _, m in everyone),
+            )
+        marked.append(Row(row.head, row.block, cells))
+    return marked
+
+
+def tables(records: Sequence[Record]) -> list[Table]:
+    """All tables of the paper; what was not run is empty."""
+
+    def method(name: Any, record: Record) -> bool:
+        return plain(record) and (record["model"], record["ta"]) == name
+
+    def design(name: Any, record: Record) -> bool:
+        chosen = record["design"] or "span"
+        metric = record["metric"] or "span"
+        return record["task"] == "aes" and metric == "span" and (chosen, record["model"], record["ta"]) == name
+
+    def metric(name: Any, record: Record) -> bool:
+        chosen = record["metric"] or "span"
+        usual = record["design"] in ("span", "edit", "", None)
+        return record["task"] == "aes" and usual and not record["ta"] and (chosen, record["model"]) == name
+
+    numbers = {
+        "span": "#1 [left, right, token]",
+        "span2": "#2 [left, token, right]",
+        "span3": "#3 [token, left, right]",
+    }
+    metrics = {"span": "SELF (spans)", "levenshtein": "Levenshtein"}
+    groups = {"end2end": 0, "tagging": 0, "recurrence": 0}
+    return [
+        make(
+            "main", "Main table", ("Method",), paper.COLUMNS, paper.MAIN,
+            lambda name: (label(*name),), lambda name: (name[1], groups.get(name[0], 1)), method, records,
+        ),
+        make(
+            "decoders", "Same encoder, other decoders", ("Decoder",), paper.COLUMNS, paper.DECODERS,
+            lambda name: (label(*name),), lambda name: name[1], method, records,
+        ),
+        make(
+            "designs", "Action designs on AES", ("Design", "Method"), paper.AES, paper.DESIGNS,
+            lambda name: (numbers[name[0]], label(*name[1:])), lambda name: (name[0], name[2]), design, records,
+        ),
+        make(
+            "metrics", "Edit metrics on AES", ("Edit metric", "Method"), paper.AES, paper.METRICS,
+            lambda name: (metrics[name[0]], label(name[1])), lambda name: name[0], metric, records,
+        ),
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Order:
+    """Where the order of two methods in one column agrees with the paper's, and where not."""
+
+    column: Column
+    block: str
+    agree: int
+    disagree: tuple[str, ...]
+
+
+def orders(table: Table) -> list[Order]:
+    """By task: pairs of methods in the paper's order of equation accuracy, without TA, with TA, and TA against none."""
+    found = []
+    for column in (column for column in table.columns if column[1] == "equation"):
+        rows = [row for row in table.rows if row.cells[column].values and row.cells[column].theirs]
+        for ta, block in ((False, "methods without TA"), (True, "methods with TA")):
+            found.append(_compared(column, block, combinations([r for r in rows if _augmented(r) == ta], 2)))
+        gains = [(a, b) for a, b in combinations(rows, 2) if a.head == (*b.head[:-1], b.head[-1].removesuffix(TA))]
+        gains += [(a, b) for a, b in combinations(rows, 2) if b.head == (*a.head[:-1], a.head[-1].removesuffix(TA))]
+        found.append(_compared(column, "each method with TA against without", gains))
+    return [order for order in found if order.agree or order.disagree]
+
+
+def _augmented(row: Row) -> bool:
+    return row.head[-1].endswith(TA)
+
+
+def _compared(column: Column, block: str, pairs: Iterable[tuple[Row, Row]]) -> Order:
+    agree, disagree = 0, []
+    for one, two in pairs:
+        a, b = one.cells[column], two.cells[column]
+        assert a.theirs and b.theirs and a.mean is not None and b.mean is not None
+        if (a.mean - b.mean) * (a.theirs[0] - b.theirs[0]) > 0:
+            agree += 1
+        else:
+            first, second = (one, two) if a.theirs[0] > b.theirs[0] else (two, one)
+            disagree.append(f"{first.head[-1]} > {second.head[-1]}")
+    return Order(column, block, agree, tuple(disagree))

@@ -1,0 +1,83 @@
+"""Inference time of two agents side by side: to decide on an action, and to return an edited text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trainer.agent import Agent
+from trainer.data import Dataset
+from trainer.play import act, play
+from trainer.report.collect import Record
+from trainer.report.tables import plain
+from trainer.steps import load_pairs
+
+PAIR = ("ar-star", "nar-star")
+GAMES = 512
+REPEATS = 3
+
+
+def best_in_turns(works: Mapping[str, Callable[[], object]], repeats: int = REPEATS) -> dict[str, float]:
+    """The shortest time of each, taken in turns so that all meet the same machine; the first turn only warms up."""
+    best = dict.fromkeys(works, float("inf"))
+    for turn in range(repeats + 1):
+        for name, work in works.items():
+            since = time.perf_counter()
+            work()
+            if turn:
+                best[name] = min(best[name], time.perf_counter() - since)
+    return best
+
+
+def time_agents(agents: Mapping[str, Agent], where: str | Path, repeats: int = REPEATS) -> dict[str, Any]:
+    """Microseconds an action and a returned text for each agent on the test sources of a dataset."""
+    dataset = Dataset(where)
+    loaded = {name: load_pairs(dataset, "test", agent.contract) for name, agent in agents.items()}
+    sources = {name: (pairs.states[:GAMES].long(), pairs.lengths[:GAMES].long()) for name, pairs in loaded.items()}
+    games = min(len(states) for states, _ in sources.values())
+
+    def decide(name: str) -> None:
+        with torch.inference_mode():
+            act(agents[name].policy, *sources[name])
+
+    def finish(name: str) -> None:
+        agent = agents[name]
+        play(agent.policy, agent.environment, *sources[name], max_steps=agent.contract.max_steps)
+
+    actions = best_in_turns({name: lambda name=name: decide(name) for name in agents}, repeats)  # type: ignore[misc]
+    texts = best_in_turns({name: lambda name=name: finish(name) for name in agents}, repeats)  # type: ignore[misc]
+    return {name: {"action": 1e6 * actions[name] / games, "text": 1e6 * texts[name] / games} for name in agents}
+
+
+def measure(runs: Path, records: list[Record]) -> dict[str, Any]:
+    """For every task that has both agents: their times in one go, and how many times longer the first takes."""
+    found: dict[str, Any] = {}
+    for task in dict.fromkeys(record["task"] for record in records):
+        chosen = _same_cell(runs, [r for r in records if r["task"] == task and plain(r)])
+        if not chosen:
+            continue
+        agents = {name: Agent.from_pretrained(folder) for name, folder in chosen.items()}
+        where = agents[PAIR[1]].description.data.get("where")
+        if not isinstance(where, str) or not (Path(where) / "manifest.json").is_file():
+            continue  # the data is gone: nothing to play
+        times = time_agents(agents, where)
+        ratio = {what: times[PAIR[0]][what] / times[PAIR[1]][what] for what in ("action", "text")}
+        found[task] = {"agents": times, "ratio": ratio, "games": GAMES, "threads": torch.get_num_threads()}
+    return found
+
+
+def _same_cell(runs: Path, records: list[Record]) -> dict[str, Path]:
+    """The folders of both agents with the same augmentation and seed, weights included."""
+    for record in records:
+        found = {
+            other["model"]: runs / other["name"]
+            for other in records
+            if (other["ta"], other["seed"]) == (record["ta"], record["seed"]) and other["model"] in PAIR
+        }
+        if len(found) == len(PAIR) and all((folder / "best.safetensors").is_file() for folder in found.values()):
+            return {name: found[name] for name in PAIR}
+    return {}
