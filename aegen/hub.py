@@ -30,6 +30,8 @@ def parse(url: str) -> tuple[str, str | None]:
     """
     if match := _URL.fullmatch(url):
         return match[1], match[2]
+    if re.search(r"//[^/]*:", url):
+        raise InvalidSpec("a token in the URL would be seen: run `hf auth login` or set HF_TOKEN")
     raise InvalidSpec(f"{url}: expected hf://org/name or hf://org/name@revision")
 
 
@@ -49,6 +51,8 @@ class Repository:
         with explained(url):
             api = _client().HfApi()
             api.create_repo(name, repo_type="dataset", private=private or None, exist_ok=True)
+            if private and not api.repo_info(name, repo_type="dataset").private:
+                raise FolderConflict(f"{url}: it is there and public: make it private first")
             if branch and branch != "main":
                 api.create_branch(name, branch=branch, repo_type="dataset", exist_ok=True)
         return cls(url, name, branch or "main", api)

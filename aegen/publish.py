@@ -5,7 +5,7 @@ What is published is sound and has a current card; the manifest arrives with the
 
 from __future__ import annotations
 
-import shutil
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from aegen.shards import Aside, FileInfo, file_info
 from aegen.verify import check_files, verify
 
 Opener = Callable[[str], BinaryIO]
+MAX_COMPANION = 1 << 26  # bytes of a card, picture or metadata that a reader is willing to take
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,10 @@ class Target:
             if hub.parse(self.to)[1]:
                 raise InvalidSpec(f"{self.to}: expected hf://org/name; a branch is given with --revision")
         elif self.private or self.revision or self.tag:
-            raise InvalidSpec(f"{self.to}: --private, --revision and --tag are for hf://org/name only")
+            raise InvalidSpec("--private, --revision and --tag are for hf://org/name only")
+        for option, name in (("--revision", self.revision), ("--tag", self.tag)):  # before anything is sent
+            if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):
+                raise InvalidSpec(f"{option} {name}: expected letters, digits, dots and dashes, for example v1.0")
 
 
 @dataclass(frozen=True)
@@ -135,10 +139,14 @@ def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
             raise FolderConflict(f"{out.path} holds another dataset: {found}")
         return manifest, False
     check_card(out)
+    out.check_same(manifest.spec)  # what an interrupted build left is not overwritten
     with out.writing():
         for name, wanted in manifest.files.items():
             if not (out / name).is_file() or file_info(out / name, wanted.rows) != wanted:
-                _copy(source, opener, name, out, wanted)
+                try:
+                    _copy(source, opener, name, out, wanted)
+                except FileNotFoundError:
+                    raise BadData(f"{source}/{name}: the manifest lists it, but it is not there") from None
         for name in COMPANIONS:
             try:
                 _copy(source, opener, name, out)
@@ -151,8 +159,12 @@ def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
 
 
 def _copy(source: str, opener: Opener, name: str, out: Folder, wanted: FileInfo | None = None) -> None:
+    left = wanted.bytes if wanted else MAX_COMPANION
     with opener(name) as file, Aside(out / name) as aside:
         with aside.open("wb") as copy:
-            shutil.copyfileobj(file, copy, 1 << 20)
-        if wanted and file_info(aside, wanted.rows) != wanted:
-            raise BadData(f"{source}/{name}: altered (its content is not what the manifest says)")
+            while left >= 0 and (part := file.read(1 << 20)):
+                left -= len(part)
+                copy.write(part)
+        if left < 0 or (wanted and file_info(aside, wanted.rows) != wanted):
+            said = "its content is not what the manifest says" if wanted else f"more than {MAX_COMPANION:,} bytes"
+            raise BadData(f"{source}/{name}: altered ({said})")

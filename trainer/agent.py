@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from trainer.checkpoint import load_checkpoint, load_weights
+from trainer.checkpoint import digest, load_checkpoint, load_weights
 from trainer.contract import Contract
 from trainer.data import Dataset, Split
 from trainer.device import Runtime, find_device
@@ -62,6 +62,7 @@ class Agent:
     def __init__(self, policy: Policy, description: Description, device: torch.device | str = "cpu") -> None:
         self.policy, self.description = policy.to(device).eval(), description
         self.contract: Contract = description.contract
+        self.weights: str | None = None  # the SHA-256 of the file that they came from
         self.environment = rules_of(self.contract, device)
 
     @classmethod
@@ -77,7 +78,9 @@ class Agent:
         Runtime(place).check_memory(count_parameters(config, contract, description.knowledge), copies=2)
         policy = build_model(config, contract, description.knowledge)
         load_weights(policy, load_checkpoint(found[0])[0], found[0])
-        return cls(policy, description, place)
+        agent = cls(policy, description, place)
+        agent.weights = digest(found[0])
+        return agent
 
     def edit(self, text: str) -> Game:
         """Play one game."""
@@ -169,7 +172,8 @@ class Agent:
         seconds = time.perf_counter() - since
         return scores.to_json() | {
             "split": split,
-            "data": str(where),
+            "data": dataset.where,
+            "weights": self.weights,
             "files": dataset.hashes("pairs", split),
             "seconds": round(seconds, 3),
             "pairs_per_second": round(scores.pairs / seconds, 1),

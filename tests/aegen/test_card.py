@@ -216,3 +216,22 @@ def test_the_command_of_croissant_accepts_it(place):
     del broken["recordSet"][0]["field"][1]["dataType"]
     (place / "broken.json").write_text(json.dumps(broken))
     assert subprocess.run([*command, place / "broken.json"], capture_output=True).returncode != 0
+
+
+@pytest.mark.parametrize(
+    "part,change",
+    [
+        ("pairs", {"task": "../../README"}), ("pairs", {"task": 3}), ("pairs", {"seed": None}),
+        ("pairs", {"inputs": [1]}), ("pairs", {"inputs": [{"name": "x"}]}), ("expert", {"backend": 3}),
+    ],
+)  # fmt: skip
+def test_a_manifest_that_lies_gets_no_card(place, tmp_path, part, change):
+    shutil.copytree(place / "words", tmp_path / "words")
+    path = tmp_path / "words" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["spec"][part] |= change
+    path.write_text(json.dumps(manifest))
+    before = files(tmp_path)
+    with pytest.raises(BadData):
+        write_card(Folder(tmp_path / "words"), Folder(tmp_path / "words").manifest())
+    assert files(tmp_path) == before

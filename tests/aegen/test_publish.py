@@ -17,7 +17,7 @@ from aegen.errors import BadData, FolderConflict, InvalidSpec
 from aegen.folder import Folder
 from aegen.publish import Target, publish, pull, targets
 from aegen.spec import Spec
-from tests.hub import Hub
+from tests.hub import Hub, Repository
 
 TOKEN = "hf_secret"
 WHERE = ("datasets", "org/aec")
@@ -186,6 +186,52 @@ def test_several_folders(aegen, hub, here):
     ]
 
 
+def test_what_is_not_ours_is_not_overwritten(aegen, hub, here):
+    for name, content in (("README.md", b"# Mine"), ("pairs/mine.parquet", b"rows"), ("manifest.json", b"{")):
+        hub.repositories[WHERE] = Repository({name: content})
+        refused = aegen("publish", "seed0", "--to", "hf://org/aec", check=2)
+        assert name in refused and "--force replaces" in refused
+        assert len(hub.repositories[WHERE]) == 1
+    aegen("publish", "seed0", "--to", "hf://org/aec", "--force")
+    assert hub.repositories[WHERE][-1] == files(here / "seed0")
+
+
+def test_a_tag_stays_where_it_is_when_only_the_card_is_new(aegen, hub, here):
+    aegen("publish", "seed0", "--to", "hf://org/aec", "--tag", "v1")
+    repository = hub.repositories[WHERE]
+    repository[1]["README.md"] += b"as an older version rendered it"
+    shutil.rmtree(here / "home")  # the cache knows the card that was sent
+    assert "tag v1 is taken" in aegen("publish", "seed0", "--to", "hf://org/aec", "--tag", "v1", check=2)
+    assert repository.tags == {"v1": 1} and len(repository) == 2
+    aegen("publish", "seed0", "--to", "hf://org/aec", "--tag", "v2")
+    assert repository.tags == {"v1": 1, "v2": 2} and repository[2] == files(here / "seed0")
+
+
+def test_a_public_dataset_is_not_taken_for_private(aegen, hub, here):
+    hub.repositories[WHERE] = Repository({})
+    assert "it is there and public" in aegen("publish", "seed0", "--to", "hf://org/aec", "--private", check=2)
+    assert len(hub.repositories[WHERE]) == 1
+
+
+def test_a_token_that_no_header_can_hold_is_not_shown(aegen, hub, here):
+    for token in ("hf_a\x01b", "hf_ä"):  # the check for hf_ is in the fixture
+        aegen("publish", "seed0", "--to", "hf://org/aec", token=token, check=1)
+    with pytest.raises(InvalidSpec, match="a token in the URL") as refused:
+        Target("hf://me:hf_x@org/name")
+    assert "hf_x" not in str(refused.value)
+
+
+def test_a_cache_that_holds_a_part_only(aegen, hub, here):
+    """As reading a few shards leaves it."""
+    hub.add_folder(*WHERE, here / "seed0")
+    shard = hub.repositories[WHERE][0].pop("pairs/test-00000-of-00001.parquet")
+    assert "manifest lists it, but it is not there" in aegen("pull", "hf://org/aec", "--out", "back", check=2)
+    assert "manifest lists it" in aegen("pull", "hf://org/aec", "--out", "back", check=2, HF_HUB_OFFLINE="1")
+    hub.repositories[WHERE][0]["pairs/test-00000-of-00001.parquet"] = shard
+    aegen("pull", "hf://org/aec", "--out", "back")  # what had arrived is kept
+    assert files(here / "back") == files(here / "seed0")
+
+
 # Folders and storages, in this process
 
 
@@ -242,12 +288,73 @@ def test_more_configs_of_the_same_spec_are_welcome(tmp_path):
         publish(Folder(tmp_path / "less"), to, Local())
 
 
+HOSTILE = (
+    "../outside.parquet", "/outside.parquet", "pairs/../../train-00000-of-00001.parquet", "pairs/train-\0.parquet",
+    "pairs/train-\udc80-of-00001.parquet", "pairs\\train-00000-of-00001.parquet", "pairs/train-00000-of-00001.parquet\n",
+    "pairs/train-0-of-1.parquet", "other/train-00000-of-00001.parquet", "pairs/" + "train-" * 100 + ".parquet",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_in_a_manifest_leads_out_of_the_folder(tmp_path, name):
+    there = tmp_path / "a" / "there"
+    there.mkdir(parents=True)
+    info = {"rows": 1, "bytes": 1, "sha256": "0" * 64}
+    record = {"format": 1, "spec": {"pairs": {"task": "text"}}, "files": {name: info}}
+    (there / "manifest.json").write_text(json.dumps(record))
+    before = files(tmp_path)
+    with pytest.raises(BadData, match="not the name of a shard") as refused:
+        pull(str(there), Folder(tmp_path / "a" / "back"))
+    str(refused.value).encode()  # it can be printed
+    assert files(tmp_path) == before
+
+
+def test_no_more_is_taken_than_the_manifest_says(here):
+    shard = here / "seed0" / "pairs" / "test-00000-of-00001.parquet"
+    with shard.open("ab") as file:
+        file.truncate(1 << 40)  # a file without end
+    with pytest.raises(BadData, match="altered"):
+        pull(str(here / "seed0"), Folder(here / "back"))
+    assert sum(path.stat().st_size for path in (here / "back").rglob("*") if path.is_file()) < 1 << 20
+
+
+def test_what_an_interrupted_build_left_is_not_overwritten(here):
+    shutil.copytree(here / "seed1", here / "mine")
+    (here / "mine" / "manifest.json").unlink()
+    before = files(here / "mine")
+    with pytest.raises(FolderConflict, match="mine holds another dataset: pairs.rows_per_shard"):
+        pull(str(here / "seed0"), Folder(here / "mine"))
+    assert files(here / "mine") == before
+
+
+def test_half_a_manifest_can_be_replaced(here):
+    to, seed0 = here / "to", Folder(here / "seed0")
+    publish(seed0, Target(str(to)), Local())
+    (to / "manifest.json").write_text("{")
+    with pytest.raises(FolderConflict, match="not valid JSON .--force replaces it"):
+        publish(seed0, Target(str(to)), Local())
+    assert publish(seed0, Target(str(to), force=True), Local()).changed
+    assert files(to) == files(here / "seed0")
+
+
+def test_shards_that_are_not_ours_are_not_removed(here):
+    mine = here / "mine" / "pairs" / "train.parquet"
+    mine.parent.mkdir(parents=True)
+    mine.write_bytes(b"mine")
+    with pytest.raises(FolderConflict, match="pairs/train.parquet: not of this dataset"):
+        publish(Folder(here / "seed0"), Target(str(here / "mine")), Local())
+    assert files(here / "mine") == {"pairs/train.parquet": b"mine"}
+
+
 def test_targets_that_cannot_be(here):
     for to in ("hf://org", "hf://org/name@v1", "hf://org/name/more", "hf://../name"):
         with pytest.raises(InvalidSpec, match="expected hf://org/name"):
             Target(to)
     with pytest.raises(InvalidSpec, match="for hf://org/name only"):
         Target("folder", tag="v1")
+    for name in ("", "a b", "-x", "refs/heads/main"):
+        with pytest.raises(InvalidSpec, match="expected letters, digits"):
+            Target("hf://org/name", tag=name)
     with pytest.raises(InvalidSpec, match="different names"):
         targets([here / "seed0", here / "seed0"], "hf://org")
     with pytest.raises(FolderConflict, match="the dataset itself"):

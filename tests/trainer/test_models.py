@@ -37,8 +37,7 @@ def test_no_two_models_have_the_same_forward(datasets):
     contract, steps = opened(datasets["edit"])
     batch = steps.batch(torch.arange(8))
     scores = {
-        name: build(name, contract).eval()(batch.states, batch.lengths)[..., : len(contract.actions)]
-        for name in AGENTS
+        name: build(name, contract).eval()(batch.states, batch.lengths)[..., : len(contract.actions)] for name in AGENTS
     }
     for one, two in combinations(AGENTS, 2):
         assert not torch.allclose(scores[one], scores[two]), (one, two)

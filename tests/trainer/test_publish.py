@@ -11,7 +11,7 @@ import pytest
 from tests.hub import Hub, Repository
 from trainer.agent import Agent
 from trainer.config import preset
-from trainer.errors import BadData
+from trainer.errors import BadData, FolderConflict
 from trainer.progress import Reporter
 from trainer.publish import publish
 from trainer.training import fit
@@ -53,6 +53,30 @@ def test_the_card_states_what_was_measured(run, datasets, tmp_path):
     }
     public = (tmp_path / "agent" / "config.json").read_text()
     assert str(datasets["insert"]) not in public and str(datasets["insert"]) not in card
+
+
+def test_what_was_measured_otherwise_is_not_on_the_card(run, tmp_path):
+    """Of other weights, or on another dataset."""
+    result = Agent.from_pretrained(run).evaluate(split="test")
+    for number, change in enumerate(({}, {"weights": "0" * 64}, {"data": "another"})):
+        copy = shutil.copytree(run, tmp_path / f"run{number}")
+        (copy / "evaluation-test.json").write_text(json.dumps(result | change))
+        publish(copy, str(tmp_path / f"agent{number}"))
+        assert ("| test |" in (tmp_path / f"agent{number}" / "README.md").read_text()) is not bool(change)
+
+
+def test_only_an_agent_is_overwritten(run, tmp_path):
+    agent, mine = tmp_path / "agent", tmp_path / "mine"
+    publish(run, str(agent))
+    publish(run, str(agent))
+    mine.mkdir()
+    (mine / "README.md").write_text("# Mine")
+    with pytest.raises(FolderConflict, match=r"README.md: not the card of an agent"):
+        publish(run, str(mine))
+    before = (run / "config.json").read_bytes()
+    with pytest.raises(FolderConflict, match="folder of a run"):
+        publish(run, str(run))
+    assert (mine / "README.md").read_text() == "# Mine" and (run / "config.json").read_bytes() == before
 
 
 def test_without_weights_nothing_is_published(run, tmp_path):
@@ -132,12 +156,15 @@ def test_all_files_are_of_one_commit(datasets, tmp_path):
         assert process.returncode == 0 and int(out) > 0
 
 
-def test_a_public_repository_is_not_taken_for_private(command, run, tmp_path):
+def test_a_repository_is_what_it_should_be(command, run, tmp_path):
     with Hub() as hub:
         hub.repositories["models", "org/agent"] = Repository({})
         extra = hub.settings(tmp_path / "home")
         refused = command("publish", run, "--to", "hf://org/agent", "--private", extra=extra, code=2)
         assert "there and public" in refused.stderr and len(hub.repositories["models", "org/agent"]) == 1
+        hub.repositories["models", "org/mine"] = Repository({"README.md": b"# Mine"})
+        refused = command("publish", run, "--to", "hf://org/mine", extra=extra, code=2)
+        assert "not that of an agent" in refused.stderr and len(hub.repositories["models", "org/mine"]) == 1
 
 
 def test_a_local_path_is_not_taken_for_a_dataset_on_the_hub(run, tmp_path):
