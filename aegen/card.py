@@ -15,13 +15,14 @@ from typing import Any
 from aegen import __version__, pictures
 from aegen.contract import Contract, read_contract
 from aegen.croissant import CROISSANT, croissant
-from aegen.errors import FolderConflict, InvalidSpec
+from aegen.demonstrations import task_name
+from aegen.errors import BadData, FolderConflict, InvalidSpec
 from aegen.folder import Folder, Manifest
 from aegen.frontmatter import front_matter
 from aegen.generate import read_spec
 from aegen.header import default_config, header
 from aegen.histograms import Histograms, histograms
-from aegen.recipe import dataset_name, recipe
+from aegen.recipe import check_recorded, dataset_name, recipe
 from aegen.shards import FORMAT, Aside, open_shard
 from aegen.show import Trajectory, draw_steps, trajectories
 from aegen.spec import SPLITS, Spec
@@ -91,6 +92,9 @@ def write_companions(folder: Folder, made: dict[str, bytes]) -> None:
 
 def render(folder: Folder, manifest: Manifest, terms: Terms) -> dict[str, bytes]:
     """The companions by name."""
+    check_recorded(manifest.spec, folder.path)
+    if not manifest.shards("pairs", "train") or not manifest.shards(default_config(manifest), "train"):
+        raise BadData(f"{folder.path}: the manifest lists no pairs to train on")
     contracts = {c: read_contract(folder, manifest, c) for c in DEMONSTRATIONS if c in manifest.configs}
     counted = {config: histograms(folder, manifest, config, made.design) for config, made in contracts.items()}
     drawn = pictures.draw(counted) if pictures.can_draw() else {}
@@ -124,7 +128,7 @@ class Page:
 
     @property
     def task(self) -> str:
-        return str(self.manifest.spec["pairs"]["task"])
+        return task_name(self.manifest.spec)
 
     @property
     def summary(self) -> str:
@@ -291,7 +295,10 @@ def _fill(template: str, **values: object) -> str:
 
 
 def _template(name: str) -> str:
-    return (TEMPLATES / f"{name}.md").read_text(encoding="utf-8")
+    path = TEMPLATES / f"{name}.md"
+    if path not in TEMPLATES.glob("*.md"):  # the name of a task comes from a manifest, and could lead anywhere
+        raise BadData(f"the task {name[:80]!a} is unknown here")
+    return path.read_text(encoding="utf-8")
 
 
 def _readable(steps: Trajectory) -> bool:

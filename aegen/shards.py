@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -47,6 +48,8 @@ SCHEMAS = {
     "tags": STEPS,
 }
 
+SHARD_NAME = re.compile(r"([a-z_]+)/([a-z]+)-[0-9]{5,}-of-[0-9]{5,}\.parquet")  # leads nowhere but into its folder
+
 Description = dict[str, Any]
 
 
@@ -70,11 +73,11 @@ def shard_name(config: str, split: str, index: int, total: int) -> str:
 
 def shard_parts(name: str) -> tuple[str, str]:
     """Config and split of a shard's name; an error for any other name."""
-    config, _, file = name.partition("/")
-    split = file.partition("-")[0]
-    if config not in SCHEMAS or split not in SPLITS or "/" in file or not file.endswith(".parquet"):
-        raise BadData(f"{name}: not the name of a shard; expected for example {shard_name('pairs', 'train', 0, 1)}")
-    return config, split
+    match = SHARD_NAME.fullmatch(name)
+    if not match or match[1] not in SCHEMAS or match[2] not in SPLITS:
+        example = shard_name("pairs", "train", 0, 1)
+        raise BadData(f"{ascii(name[:80])[1:-1]}: not the name of a shard; expected for example {example}")
+    return match[1], match[2]
 
 
 def fsync_folder(folder: Path) -> None:
