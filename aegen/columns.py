@@ -17,14 +17,13 @@ import pyarrow.compute as pc
 
 from aegen.arrow import SPACE, of_numbers, of_texts, to_numbers
 from aegen.equation import EQUALS, OPERATORS, Integers
-from aegen.sampling import Equations, Words, derive_key, keyed_hash
+from aegen.sampling import Words, derive_key, keyed_hash
 
 # Ids of arithmetic tokens: four operators as in equation.py, these three, then the integers from 2 on.
 SYMBOLS = (*OPERATORS, EQUALS, "(", ")")
 EQUALS_ID, OPEN_ID, CLOSE_ID = 4, 5, 6
 FIRST_INTEGER_ID = len(SYMBOLS)
 ABSENT = -1
-PAIRED = 1 << 12  # the largest N for which signs and integers are listed together
 
 
 @dataclass(frozen=True)
@@ -145,40 +144,6 @@ def integer_ids(values: Integers) -> npt.NDArray[np.int32]:
 def integers_of(ids: Integers) -> Integers:
     """The integers of token ids, the inverse of :func:`integer_ids`."""
     return ids - (FIRST_INTEGER_ID - 2)
-
-
-def equation_cells(equations: Equations) -> Integers:
-    """Equations as cells: sign or nothing, integer, then operator and integer in turn, ``=``, integer."""
-    rows, pairs = equations.operators.shape
-    most = FIRST_INTEGER_ID + max(
-        column.max(initial=0) for column in (abs(equations.first), equations.operands, equations.right)
-    )
-    cells = np.full(
-        (rows, 2 * pairs + 4), ABSENT, dtype=np.int16 if most < 1 << 15 else np.int32
-    )  # the less, the faster
-    cells[equations.first < 0, 0] = OPERATORS.index("-")
-    cells[:, 1] = integer_ids(abs(equations.first))
-    cells[:, 2:-2:2] = equations.operators
-    cells[:, 3:-2:2] = integer_ids(equations.operands)
-    cells[:, -2] = EQUALS_ID
-    cells[:, -1] = integer_ids(equations.right)
-    return cells
-
-
-def equation_texts(cells: Integers, n: int) -> pa.StringArray:
-    """Equations as texts: each integer is written together with the sign or operator before it, in half the time."""
-    if n > PAIRED:
-        return Ragged.of_cells(cells).texts(arithmetic_vocabulary(n))
-    words = (cells[:, 0::2] + 1) * np.int32(n) + (cells[:, 1::2].astype(np.int32) - FIRST_INTEGER_ID)
-    offsets = np.arange(len(cells) + 1) * words.shape[1]
-    return Ragged(words.ravel(), offsets).texts(_signed_integers(n))
-
-
-@lru_cache(maxsize=4)
-def _signed_integers(n: int) -> pa.StringArray:
-    """Every integer alone and behind every sign."""
-    numbers = range(2, n + 2)
-    return of_texts([f"{sign}{number}" for sign in ("", *(f"{sign} " for sign in SYMBOLS[:5])) for number in numbers])
 
 
 def join(lists: pa.ListArray) -> pa.StringArray:
