@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -40,7 +40,7 @@ class Ragged:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    @property
+    @cached_property
     def lengths(self) -> npt.NDArray[np.int64]:
         """Tokens of each row."""
         return np.diff(self.offsets)
@@ -50,7 +50,10 @@ class Ragged:
         """Drop the absent cells."""
         present = cells != ABSENT
         offsets = np.zeros(len(cells) + 1, dtype=np.int64)
-        np.cumsum(present.sum(axis=1), out=offsets[1:])
+        ends = offsets[1:]
+        for column in present.T:  # several times faster than a sum over the short axis
+            ends += column
+        np.cumsum(ends, out=ends)
         # Several times faster than cells[present].
         return cls(cells.ravel().take(np.flatnonzero(present)), offsets)
 
@@ -118,7 +121,8 @@ class Ragged:
         size = 1 << len(self.values).bit_length()
         powers, inverses = (_powers(root, size) for root in (base, pow(base, -1, 2**64)))
         sums = np.zeros(len(self.values) + 1, dtype=np.uint64)
-        np.cumsum(keyed_hash(key, self.values) * powers[: len(self.values)], out=sums[1:])
+        words = keyed_hash(key, np.arange(self.values.max(initial=-1) + 1)).take(self.values)
+        np.cumsum(words * powers[: len(self.values)], out=sums[1:])
         return keyed_hash(key, (sums[self.offsets[1:]] - sums[self.offsets[:-1]]) * inverses[self.offsets[:-1]])
 
 
@@ -144,6 +148,18 @@ def integer_ids(values: Integers) -> npt.NDArray[np.int32]:
 def integers_of(ids: Integers) -> Integers:
     """The integers of token ids, the inverse of :func:`integer_ids`."""
     return ids - (FIRST_INTEGER_ID - 2)
+
+
+def packed(letters: npt.NDArray[np.uint8], offsets: Integers) -> pa.StringArray:
+    """Texts from bytes with zeros in between, which are dropped; ``offsets`` are those without the zeros.
+
+    >>> packed(np.frombuffer(b"a\\0bc\\0\\0d", dtype=np.uint8), np.array([0, 1, 4])).to_pylist()
+    ['a', 'bcd']
+    """
+    mask = np.packbits(letters, bitorder="little")
+    there = pa.BooleanArray.from_buffers(pa.bool_(), len(letters), [None, pa.py_buffer(mask)])
+    data = of_numbers(letters).filter(there).buffers()[1]
+    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets.astype(np.int32, copy=False)), data)
 
 
 def join(lists: pa.ListArray) -> pa.StringArray:

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from aegen.arrow import of_numbers
-from aegen.columns import ABSENT, EQUALS_ID, FIRST_INTEGER_ID, Ragged, arithmetic_vocabulary, integer_ids
+from aegen.columns import ABSENT, EQUALS_ID, FIRST_INTEGER_ID, Ragged, arithmetic_vocabulary, integer_ids, packed
 from aegen.equation import SUBTRACT, Integers
 from aegen.sampling import TABLE, Equations, Space, Words, derive_key, keyed_hash
 
@@ -101,13 +100,8 @@ class Pieces:
         ends -= 1  # the space behind the last piece
         for column in range(lengths.shape[1]):  # several times faster than a sum over the short axis
             ends += lengths[:, column]
-        np.cumsum(ends, out=ends)
-        letters = words.view(np.uint8).ravel()
-        there = np.packbits(letters, bitorder="little")
-        mask = pa.BooleanArray.from_buffers(pa.bool_(), len(letters), [None, pa.py_buffer(there)])
-        return pa.StringArray.from_buffers(
-            len(numbers), pa.py_buffer(offsets), of_numbers(letters).filter(mask).buffers()[1]
-        )
+        np.cumsum(ends, dtype=np.int32, out=ends)
+        return packed(words.view(np.uint8).ravel(), offsets)
 
     def hashes(self, key: int) -> Words:
         """A 64-bit hash of each row under a key: equal tokens, equal hashes, whatever the pieces are.
