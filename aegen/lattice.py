@@ -94,7 +94,8 @@ def pattern(edits: int, algorithm: str) -> Pattern:
 
 def steps_of_all(edits: Integers) -> Integers:
     """How many steps all trajectories of pairs with so many edits have together, at most."""
-    return 2**edits + edits * 2**edits // 2
+    subsets: Integers = np.left_shift(1, edits)
+    return np.asarray(subsets + edits * subsets // 2)
 
 
 def lattice_batch(

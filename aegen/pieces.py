@@ -167,6 +167,9 @@ def _half_cells(space: Space) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void
     prefixes, suffixes = np.arange(space.prefixes), np.arange(space.suffixes)
     front = left_cells(space, prefixes, np.zeros_like(prefixes))[:, :cut]
     back = left_cells(space, np.zeros_like(suffixes), suffixes)[:, cut:]
-    return tuple(
-        np.ascontiguousarray(cells).view(f"V{cells.shape[1] * cells.itemsize}").ravel() for cells in (front, back)
-    )
+    return _items(front), _items(back)
+
+
+def _items(cells: Integers) -> npt.NDArray[np.void]:
+    """Each row as one item."""
+    return np.ascontiguousarray(cells).view(f"V{cells.shape[1] * cells.itemsize}").ravel()

@@ -41,7 +41,7 @@ class Fractions:
     @property
     def whole(self) -> Marks:
         """Which are integers."""
-        return self.below == 1
+        return np.equal(self.below, 1)
 
     @property
     def size(self) -> npt.NDArray[np.float64]:
@@ -79,7 +79,8 @@ class Runs:
 
     def all(self, marks: Marks) -> Marks:
         """Which runs are marked in all rows."""
-        return marks[self.order].reshape(-1, self.length).all(axis=1)
+        found: Marks = np.asarray(marks[self.order].reshape(-1, self.length).all(axis=1))
+        return found
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ class _Halves:
 
     @property
     def _only_adds(self) -> Marks:
-        return (self.factor.above == 1) & self.factor.whole
+        return np.equal(self.factor.above, 1) & self.factor.whole
 
     def _prefixes(self) -> Runs:
         whole = self.value.whole

@@ -119,7 +119,9 @@ def step_batch(pairs: Pairs, starts: Starts, metric: Metric, design: Design, sum
     codes[steps.edits] = of_edits
     summary.add(pairs, steps.lengths, scripts.counts)
     origin = starts.origin.take(steps.row)
-    return as_batch(pairs.ids.take(steps.pair), origin, steps.number, steps.states(pairs, starts), codes, tokens, summary)
+    return as_batch(
+        pairs.ids.take(steps.pair), origin, steps.number, steps.states(pairs, starts), codes, tokens, summary
+    )
 
 
 def as_batch(

@@ -67,7 +67,7 @@ class Aec:
 
     def _mistakes(self, cells: Integers, draws: Draws) -> tuple[Integers, Integers, Integers]:
         """Rows and columns of all mistakes, and a number below 3 * tokens for each: what it is."""
-        rows, width = cells.shape
+        width = cells.shape[1]
         unsigned = cells[:, 0] == ABSENT
         table = _places(self.errors, width - 1)
         if table is None:

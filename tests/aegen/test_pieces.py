@@ -58,8 +58,10 @@ def test_cells_are_the_equation(n, l, table, monkeypatch):
     pieces._half_cells.cache_clear()
     first, operators, operands = found.space.decode(found.prefix, found.suffix)
     wanted = [
-        " ".join([str(a).replace("-", "- "), *(f"{OPERATORS[o]} {b}" for o, b in zip(ops, ints, strict=True)), f"= {c}"])
+        " ".join(
+            [str(a).replace("-", "- "), *(f"{OPERATORS[o]} {b}" for o, b in zip(ops, ints, strict=True)), f"= {c}"]
+        )
         for a, ops, ints, c in zip(*map(np.ndarray.tolist, (first, operators, operands, found.right)), strict=True)
     ]
-    assert len(wanted) and Pieces(cells, Vocabulary.of(n)).texts().to_pylist() == wanted
+    assert wanted and Pieces(cells, Vocabulary.of(n)).texts().to_pylist() == wanted
     assert Ragged.of_cells(cells).texts(arithmetic_vocabulary(n)).to_pylist() == wanted

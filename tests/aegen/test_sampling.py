@@ -99,9 +99,16 @@ def test_tiles_of_a_large_space_hold_every_equation():
     space = Space(100, 5)
     prefix, suffix = np.divmod(np.random.default_rng(3).integers(0, space.candidates, 300_000), space.suffixes)
     hits, _ = space.valid(prefix, suffix)
-    there = set(zip((space.tiles.first_row // space.tiles.prefixes.length).tolist(),
-                    (space.tiles.first_column // space.tiles.suffixes.length).tolist(), strict=True))
-    place = [np.argsort(runs.order[: runs.count]) // runs.length for runs in (space.tiles.prefixes, space.tiles.suffixes)]
+    there = set(
+        zip(
+            (space.tiles.first_row // space.tiles.prefixes.length).tolist(),
+            (space.tiles.first_column // space.tiles.suffixes.length).tolist(),
+            strict=True,
+        )
+    )
+    place = [
+        np.argsort(runs.order[: runs.count]) // runs.length for runs in (space.tiles.prefixes, space.tiles.suffixes)
+    ]
     wanted = set(zip(place[0][prefix[hits]].tolist(), place[1][suffix[hits]].tolist(), strict=True))
     assert len(hits) > 10_000 and wanted <= there
 
@@ -169,7 +176,9 @@ def test_digits_are_uniform_and_independent():
     bounds = [7, 1000, 6, 1 << 20, 5, 3]
     digits = Draws(5, np.arange(60_000)).digits(bounds)
     for digit, bound in zip(digits, bounds, strict=True):
-        assert same_distribution((digit * 9 // bound).tolist(), [i * bound // 60_000 * 9 // bound for i in range(60_000)])
+        assert same_distribution(
+            (digit * 9 // bound).tolist(), [i * bound // 60_000 * 9 // bound for i in range(60_000)]
+        )
     joint = zip(digits[0].tolist(), digits[2].tolist(), digits[5].tolist(), strict=True)
     assert same_distribution(list(joint), [(i % 7, i // 7 % 6, i // 42 % 3) for i in range(60_000 - 60_000 % 126)])
 
