@@ -19,11 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegen.arrow import of_numbers
-from aegen.columns import Ragged, arithmetic_vocabulary, equation_cells, equation_texts
 from aegen.engine import Local
 from aegen.equation import Integers
 from aegen.errors import AegenError, BadData, InvalidSpec
 from aegen.folder import Folder, SpecTree, write_missing
+from aegen.pieces import Pieces, equation_cells
 from aegen.progress import Progress, silent
 from aegen.sampling import Draws, Order, derive_key, keyed_hash, order
 from aegen.shards import FORMAT, PAIRS, Description, FileInfo, ShardWriter, shard_name, shard_parts
@@ -53,10 +53,9 @@ class Block:
     targets: Cells
 
     @cached_property
-    def sources(self) -> Ragged:
+    def sources(self) -> Pieces:
         """One source for each equation."""
-        draws = Draws(key_of(self.spec, "source"), self.positions)
-        return Ragged.of_cells(task_of(self.spec).sources(self.targets, draws))
+        return task_of(self.spec).sources(self.targets, Draws(key_of(self.spec, "source"), self.positions))
 
     @cached_property
     def splits(self) -> npt.NDArray[np.int8]:
@@ -65,22 +64,36 @@ class Block:
         return split_of(self.spec, self.sources if by_source else self.positions)
 
     @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Rows of each split."""
+        return np.bincount(self.splits, minlength=len(SPLITS))
+
+    def counts_before(self, row: int) -> npt.NDArray[np.int64]:
+        """Rows of each split before this one."""
+        return np.bincount(self.splits[:row], minlength=len(SPLITS))
+
+    @cached_property
+    def by_split(self) -> npt.NDArray[np.int64]:
+        """The rows of train, then those of validation, then those of test."""
+        return np.argsort(self.splits, kind="stable")
+
+    @cached_property
     def texts(self) -> tuple[pa.StringArray, pa.StringArray]:
-        """All sources and targets."""
-        n = self.spec.n
-        return self.sources.texts(arithmetic_vocabulary(n)), equation_texts(self.targets, n)
+        """All sources and targets, split by split."""
+        targets = Pieces(self.targets, task_of(self.spec).vocabulary)
+        return self.sources.rows(self.by_split).texts(), targets.rows(self.by_split).texts()
 
 
-def split_of(spec: Spec, keys: Ragged | Integers) -> npt.NDArray[np.int8]:
+def split_of(spec: Spec, keys: Pieces | Integers) -> npt.NDArray[np.int8]:
     """70 % of all hashes mean train, 15 % validation, 15 % test.
 
     The hash is of the source or, where that is asked for or a source has one possible target anyway (so that unique
     targets cannot share it), of the position.
     """
     key = key_of(spec, "split")
-    words = keys.hashes(key) if isinstance(keys, Ragged) else keyed_hash(key, keys)
+    words = keys.hashes(key) if isinstance(keys, Pieces) else keyed_hash(key, keys)
     bounds = [np.uint64(2**64 * part // 100) for part in (70, 85)]
-    return ((words >= bounds[0]).view(np.int8) + (words >= bounds[1])).astype(np.int8)
+    return (words >= bounds[0]).view(np.int8) + (words >= bounds[1]).view(np.int8)
 
 
 @lru_cache(maxsize=16)
@@ -93,7 +106,7 @@ def scan(spec: Spec, block: int) -> Block:
 
 def count(spec: Spec, block: int) -> tuple[int, ...]:
     """Rows of each split in one block."""
-    return tuple(np.bincount(scan(spec, block).splits, minlength=len(SPLITS)).tolist())
+    return tuple(scan(spec, block).counts.tolist())
 
 
 @dataclass(frozen=True)
@@ -136,10 +149,11 @@ def stripes(spec: Spec, layout: Layout) -> int:
     return max(1, -(-layout.quotas["train"] // spec.rows_per_shard))
 
 
-def stripe(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str, int, Block, Integers]]:
+def stripe(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str, int, Block, slice]]:
     """The rows of shard ``index`` of all splits, scanned once: (split, number of the first row, block, rows in it).
 
-    Shards are cut where a training shard is full; the other splits have there what comes between the cuts.
+    Shards are cut where a training shard is full; the other splits have there what comes between the cuts. Rows of a
+    block are counted split by split.
     """
     train = layout.before[:, 0]
     cuts = [index * spec.rows_per_shard, (index + 1) * spec.rows_per_shard]
@@ -148,23 +162,27 @@ def stripe(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str, int, B
         last = len(train) - 1
     for block in range(first if index else 0, min(last + 1, len(train) - 1)):
         rows = scan(spec, block)
-        (mine,) = np.nonzero(rows.splits == 0)
-        begin = int(mine[cuts[0] - train[block]]) if index and block == first else 0
-        end = int(mine[cuts[1] - train[block]]) if block == last else len(rows.splits)
+        begin, end = np.zeros(len(SPLITS), dtype=np.int64), rows.counts
+        if index and block == first:
+            begin = rows.counts_before(int(rows.by_split[cuts[0] - train[block]]))
+        if block == last:
+            end = rows.counts_before(int(rows.by_split[cuts[1] - train[block]]))
+        offsets = np.cumsum(rows.counts) - rows.counts
         for code, split in enumerate(SPLITS):
-            before = int(layout.before[block, code] + (rows.splits[:begin] == code).sum())
-            found = begin + np.flatnonzero(rows.splits[begin:end] == code)
-            yield split, before, rows, found[: max(layout.quotas[split] - before, 0)]
+            before = int(layout.before[block, code] + begin[code])
+            count = min(int(end[code] - begin[code]), max(layout.quotas[split] - before, 0))
+            start = int(offsets[code] + begin[code])
+            yield split, before, rows, slice(start, start + count)
 
 
 def stripe_batches(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str, str, pa.RecordBatch]]:
     """The same rows as batches: (config, split, batch)."""
     for split, first, rows, mine in stripe(spec, layout, index):
-        ids = np.arange(first, first + len(mine)) + layout.first_id(split)
-        texts = [column.take(of_numbers(mine)) for column in rows.texts]
+        ids = np.arange(first, first + mine.stop - mine.start) + layout.first_id(split)
+        texts = [column[mine] for column in rows.texts]
         yield "pairs", split, pa.record_batch([of_numbers(ids), *texts], schema=PAIRS)
         if spec.variants and split == "train":
-            yield "variants", split, variants(spec, ids, rows, mine)
+            yield "variants", split, variants(spec, ids, rows, rows.by_split[mine])
 
 
 def batches(spec: Spec, layout: Layout, config: str, split: str) -> Iterator[pa.RecordBatch]:
@@ -183,23 +201,24 @@ def variants(spec: Spec, ids: Integers, rows: Block, mine: Integers) -> pa.Recor
     targets = rows.targets[mine].repeat(spec.variants, axis=0)
     positions = rows.positions[mine].repeat(spec.variants)
     sources = _draw_variants(spec, targets, positions, np.tile(np.arange(spec.variants), len(mine)))
-    texts = sources.texts(arithmetic_vocabulary(spec.n)), equation_texts(targets, spec.n)
+    texts = sources.texts(), Pieces(targets, task_of(spec).vocabulary).texts()
     return pa.record_batch([of_numbers(ids.repeat(spec.variants)), *texts], schema=PAIRS)
 
 
-def _draw_variants(spec: Spec, targets: Cells, positions: Integers, numbers: Integers) -> Ragged:
+def _draw_variants(spec: Spec, targets: Cells, positions: Integers, numbers: Integers) -> Pieces:
     """Variant ``numbers[row]`` of each row; each attempt is a fresh draw of (position, number, attempt)."""
     by_source = spec.split == "source" and not task_of(spec).one_target
-    parts, waiting, attempt = [], np.arange(len(targets)), 0
-    while len(waiting):
+    found: Pieces | None = None
+    waiting, attempt = np.arange(len(targets)), 0
+    while found is None or len(waiting):
         key = derive_key(key_of(spec, "source"), "variant", attempt)
         words = keyed_hash(key, positions[waiting] * spec.variants + numbers[waiting]).astype(np.int64)
-        drawn = Ragged.of_cells(task_of(spec).sources(targets[waiting], Draws(key, words)))
-        (good,) = np.nonzero(split_of(spec, drawn) == 0) if by_source else (np.arange(len(waiting)),)
-        parts.append((waiting[good], drawn.rows(good)))
-        waiting, attempt = np.delete(waiting, good), attempt + 1
-    order = np.argsort(np.concatenate([rows for rows, _ in parts]))
-    return Ragged.joined([drawn for _, drawn in parts]).rows(order)
+        drawn = task_of(spec).sources(targets[waiting], Draws(key, words))
+        found = drawn if found is None else found
+        found.numbers[waiting] = drawn.numbers
+        waiting = waiting[split_of(spec, drawn) != 0] if by_source else waiting[:0]
+        attempt += 1
+    return found
 
 
 def describe(spec: Spec, config: str, split: str) -> Description:

@@ -85,7 +85,10 @@ def build(
 @main.command(name="import")
 @click.argument("paths", nargs=-1, required=True, type=FOLDER)
 @click.option(
-    "--kind", default="auto", show_default=True, help="released, parallel, csv, tsv, jsonl, parquet, m2, datasets."
+    "--kind",
+    default="auto",
+    show_default=True,
+    help="released, parallel, csv, tsv (not quoted), jsonl, parquet, m2, datasets.",
 )
 @click.option(
     "--task", default="text", show_default=True, help="text, aor, aes or aec: whose metric, design and rules."

@@ -75,6 +75,9 @@ def test_pipes_get_no_bars_and_no_colours(run):
         (("build", *AOR, "--design", "nothing"), "design=nothing"),
         (("build", *AOR, "--algorithm", "nothing"), "algorithm=nothing"),
         (("build", *AOR, "--metric", "levenshtein", "--design", "span"), "design span cannot express"),
+        (("build", *AOR, "--metric", "span", "--design", "span"), "metric span is made for parentheses"),
+        (("build", "aec", *AOR[1:], "--design", "insert"), "design insert cannot express"),
+        (("build", "aes", *AOR[1:], "--metric", "lcs"), "design span cannot express"),
         (("build", *AOR, "--metric", "mine:lost"), "metric mine:lost: its edits end at"),
     ],
 )
