@@ -99,7 +99,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "updates": 2500,
         "restart": 0,
         "clip": 1.0,
-        "validate_every": 2,
     },
 }
 
