@@ -43,7 +43,7 @@ def ratios(data: Path, size: str) -> tuple[float, float]:
 
     found = []
     for rows in (first, torch.arange(end)):
-        times = best_in_turns({name: lambda name=name, rows=rows: decide(name, rows) for name in PAIR}, repeats=3)
+        times = best_in_turns({name: lambda name=name, rows=rows: decide(name, rows) for name in PAIR}, repeats=7)
         found.append(times[PAIR[0]] / times[PAIR[1]])
     return found[0], found[1]
 
