@@ -64,7 +64,7 @@ def run_cell(order: dict[str, Any]) -> dict[str, Any]:
     out, since, busy = Path(order["out"]), time.monotonic(), time.process_time()
     config = Config.parse(order["config"], "the cell")
     await_turn(out)
-    with (out.parent / f".{out.name}.log").open("a") as log:
+    with (out.parent / f"{out.name}.log").open("a") as log:
         reporter = Reporter() if order["shown"] else Reporter(log)
         result = fit(order["data"], config, out, resume=True, device=order["device"], save_every=100, reporter=reporter)
     evaluation = evaluate_run(out, order["device"], split=order["cell"]["split"])

@@ -96,7 +96,17 @@ class Config:
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"epoch": "pairs"},
     "fast": {"model": "planner", "clip": 1.0, "validate_every": 2},
-    "cpu": {"width": 64, "dropout": 0.1, "learning_rate": 4e-3, "updates": 2000, "restart": 0, "clip": 1.0},
+    # About four minutes of one core for NAR* on AOR or AEC. In that time many small batches learn more than few large
+    # ones (NAR* + TA on AOR, validation: 38.1 % of equations with 2,500 of 128, 31.1 % with 1,500 of 256).
+    "cpu": {
+        "width": 64,
+        "dropout": 0.1,
+        "batch": 128,
+        "learning_rate": 4e-3,
+        "updates": 2500,
+        "restart": 0,
+        "clip": 1.0,
+    },
 }
 
 

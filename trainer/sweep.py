@@ -15,7 +15,7 @@ from typing import Any
 
 from trainer.cell import CELL
 from trainer.contract import parse_object
-from trainer.errors import BadData, Failed, FolderConflict
+from trainer.errors import BadData, Failed, FolderConflict, Interrupted
 from trainer.grid import Cell, Source, Sweep
 
 Say = Callable[[str], None]
@@ -76,7 +76,7 @@ def run_sweep(sweep: Sweep, jobs: int = 1, threads: int | None = None, device: s
         except KeyboardInterrupt:
             for future in waiting:
                 future.cancel()
-            raise
+            raise Interrupted("stopped; the same command goes on from here") from None
     if failed:
         raise Failed(f"{len(failed)} of {len(left)} cells failed, the first: {failed[0]}")
     return len(left)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from tests.bench import generation, startup, training, trajectories
+from tests.bench import generation, inference, startup, training, trajectories
 
 PARTS = {
     "startup": startup.run,
     "generation": generation.run,
     "trajectories": trajectories.run,
     "training": training.run,
+    "inference": inference.run,
 }
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def refuse(*arguments):
 def test_help_is_quick_and_needs_no_extra(command):
     hidden = command("--help", extra={"PYTHONPROFILEIMPORTTIME": "1"})
     assert " torch" not in hidden.stderr and "trainer edit" in hidden.stdout
-    for name in ("fit", "evaluate", "edit", "models", "publish"):
+    for name in ("fit", "evaluate", "edit", "models", "publish", "sweep", "report"):
         assert f"trainer {name}" in call(name, "--help").stdout
 
 
@@ -111,6 +111,7 @@ def test_edit_shows_every_step(run):
     lines = call("edit", run, "--json", stdin="3 6 2 5\n2 2 2 6\n").stdout.splitlines()
     assert [json.loads(line)["source"] for line in lines] == ["3 6 2 5", "2 2 2 6"]
     assert json.loads(lines[0])["text"] == game["text"]
+    assert call("edit", run, "- 3 + 6").stdout.startswith("     - 3 + 6\n")  # a minus is no option
 
 
 def test_models_are_listed_with_their_parameters(insert):

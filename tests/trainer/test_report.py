@@ -196,6 +196,22 @@ def test_a_wrong_game_is_filed_under_its_first_mistake(played, name):
     assert failure(played, [("POS_0", "+"), DONE], ended, "edits") == name and name in FAILURES
 
 
+OTHER_GAMES = [
+    ("tags", ("KEEP", "KEEP", "KEEP"), "done", ("KEEP", "SUB_+", "KEEP"), "stopped early"),
+    ("tags", ("KEEP", "KEEP", "SUB_+"), "applied", ("KEEP", "SUB_+", "KEEP"), "wrong position"),
+    ("tags", ("KEEP", "SUB_-", "KEEP"), "applied", ("KEEP", "SUB_+", "KEEP"), "wrong token"),
+    ("tags", ("KEEP", "SUB_-", "KEEP"), "applied", ("KEEP", "KEEP", "KEEP"), "never stopped"),
+    ("text", ("1", "DONE"), "done", ("1", "+", "DONE"), "stopped early"),
+    ("text", ("1", "-", "DONE"), "done", ("1", "+", "DONE"), "wrong token"),
+    ("text", ("1", "-", "-"), "applied", ("1", "+", "DONE"), "never stopped"),
+]
+
+
+@pytest.mark.parametrize("game,said,verdict,wanted,name", OTHER_GAMES)
+def test_the_baselines_mistakes_have_the_same_names(game, said, verdict, wanted, name):
+    assert failure([(said, verdict)], [wanted], {"applied": "limit"}.get(verdict, verdict), game) == name
+
+
 def test_outcomes_add_up(runs):
     for path in runs.rglob("outcomes-test.json"):
         rows, scores = (

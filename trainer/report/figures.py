@@ -260,9 +260,9 @@ def failures(records: Sequence[Record]) -> Any:
     if not usable:
         return None
     tasks, methods = tasks_of(usable), methods_of(usable)
-    kinds = [kind for kind in FAILURES if any(kind in record["failures"] for record in usable)]
-    if not kinds:
+    if not any(record["failures"] for record in usable):
         return None
+    kinds = [kind for kind in FAILURES if kind != "not read" or any(kind in record["failures"] for record in usable)]
     figure, axes = panels(1, len(tasks), 1.2 + 0.62 * len(kinds), 1.2 + 0.26 * len(methods))
     for column, (here, task) in enumerate(zip(axes[0], tasks, strict=True)):
         grid = []

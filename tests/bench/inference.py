@@ -1,0 +1,61 @@
+"""AR* against NAR*, in turns in one run: how long an action takes, and how long a returned text.
+
+What an action costs does not depend on the weights, so nothing is trained: a text is returned along the expert's way,
+as a perfect agent would.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import torch
+
+from aegen.engine import Local
+from aegen.folder import Folder
+from aegen.pipeline import build
+from aegen.spec import Spec
+from trainer.config import preset
+from trainer.data import Dataset
+from trainer.lessons import load_held_out, open_training
+from trainer.models import build_model
+from trainer.play import act
+from trainer.report.timing import PAIR, best_in_turns
+
+GAMES = 16
+
+
+def ratios(data: Path, size: str) -> tuple[float, float]:
+    """How many times longer AR* takes than NAR*: for the first action of some games, and for all of theirs."""
+    dataset = Dataset(data)
+    agents = {}
+    for name in PAIR:
+        config = preset(size, model=name, train_on="expert")
+        contract = open_training(dataset, config)[1]
+        agents[name] = build_model(config, contract).eval()
+    steps = load_held_out(dataset, "test", contract)
+    first, end = steps.starts[:GAMES], int(steps.starts[GAMES])
+
+    def decide(name: str, rows: torch.Tensor) -> None:
+        batch = steps.batch(steps.taken[rows])
+        with torch.inference_mode():
+            act(agents[name], batch.states, batch.lengths)
+
+    found = []
+    for rows in (first, torch.arange(end)):
+        times = best_in_turns({name: lambda name=name, rows=rows: decide(name, rows) for name in PAIR}, repeats=7)
+        found.append(times[PAIR[0]] / times[PAIR[1]])
+    return found[0], found[1]
+
+
+def run() -> None:
+    print("inference: how many times longer AR* takes than NAR*")
+    with tempfile.TemporaryDirectory() as folder:
+        for task, n in (("aor", 10), ("aes", 100), ("aec", 10)):
+            data = Path(folder) / task
+            build(Spec(task, n, 5, 1_000), Folder(data), Local())
+            for size in ("paper", "cpu"):
+                action, text = ratios(data, size)
+                print(
+                    f"  {task}, preset {size:<6} an action {action:5.2f} x   a returned text {text:5.2f} x", flush=True
+                )
