@@ -31,7 +31,7 @@ def collection(folders: list[Folder], link: str) -> str:
         spec = read_spec(manifest.spec, folder.path)
         sizes = [manifest.rows(config) for config in ("pairs", "expert", "augmented")]
         cells = [
-            f"[{dataset_name(manifest.spec)}]({link.replace('{name}', folder.path.resolve().name)})",
+            f"[{dataset_name(manifest.spec)}]({link.replace('{name}', folder.here.resolve().name)})",
             str(manifest.spec["pairs"]["task"]),
             *([str(spec.n), str(spec.l), f"{spec.d:,}"] if spec else [EMPTY] * 3),
             *(f"{size:,}" if size else EMPTY for size in sizes),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from aegen.actions import Design, load_design
+from aegen.engine import Engine, Local
 from aegen.environment import Environment
 from aegen.errors import BadData
 from aegen.folder import Folder, Manifest
+from aegen.remote import Remote
 from aegen.shards import open_shard
 
 _SETS = ("state_tokens", "action_tokens", "writable")
@@ -38,15 +41,14 @@ class Contract:
         return Environment(self.design, self.writable, self.max_state)
 
 
-def read_contract(folder: Folder, manifest: Manifest, config: str) -> Contract:
+def read_contract(folder: Folder, manifest: Manifest, config: str, engine: Engine | None = None) -> Contract:
     """Merge what all shards of a config say; they must agree on everything that is not a vocabulary or a size."""
     names = manifest.shards(config)
     if not names:
         raise BadData(f"{folder.path}: has no config {config}; there are {', '.join(manifest.configs)}")
     merged: dict[str, Any] = {}
-    for name in names:
-        file, about = open_shard(folder / name, config)
-        file.close()
+    described = (engine or Local()).map(_described, ((folder / name, config) for name in names))
+    for name, about in zip(names, described, strict=True):
         _check(folder, name, about)
         for key in _SAME:
             if merged.setdefault(key, about[key]) != about[key]:
@@ -60,6 +62,12 @@ def read_contract(folder: Folder, manifest: Manifest, config: str) -> Contract:
     if list(design.slots) != merged.pop("slots") or len(design.slots) != merged.pop("action_length"):
         raise BadData(f"{folder.path}: the shards of {config} declare other slots than the design {design.name} has")
     return Contract(design=design, **merged)
+
+
+def _described(path: Path | Remote, config: str) -> dict[str, Any]:
+    file, about = open_shard(path, config)
+    file.close()
+    return about
 
 
 def _check(folder: Folder, name: str, about: dict[str, Any]) -> None:

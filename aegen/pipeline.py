@@ -9,7 +9,7 @@ from dataclasses import asdict
 from aegen.augment import Augmentation
 from aegen.card import check_card, write_card
 from aegen.demonstrations import Expert, read_expert, write_demonstrations
-from aegen.engine import Local
+from aegen.engine import Engine, Local
 from aegen.folder import Folder, Manifest, SpecTree
 from aegen.generate import plan, spec_tree, write_pairs
 from aegen.importers import Import, write_imported
@@ -20,7 +20,7 @@ from aegen.spec import Spec
 Done = tuple[Manifest, bool]
 
 
-def generate(spec: Spec, folder: Folder, engine: Local, progress: Progress = silent) -> Done:
+def generate(spec: Spec, folder: Folder, engine: Engine, progress: Progress = silent) -> Done:
     """The pairs of a spec."""
     return _generate(spec, spec_tree(spec), folder, engine, progress)
 
@@ -28,7 +28,7 @@ def generate(spec: Spec, folder: Folder, engine: Local, progress: Progress = sil
 def build(
     spec: Spec,
     folder: Folder,
-    engine: Local,
+    engine: Engine,
     progress: Progress = silent,
     expert: Expert | None = None,
     augmentation: Augmentation | None = None,
@@ -39,13 +39,13 @@ def build(
     return _generate(spec, tree, folder, engine, progress)
 
 
-def _generate(spec: Spec, tree: SpecTree, folder: Folder, engine: Local, progress: Progress) -> Done:
+def _generate(spec: Spec, tree: SpecTree, folder: Folder, engine: Engine, progress: Progress) -> Done:
     if there := _finished(folder, tree):
         return there, False
     layout = plan(spec, engine, progress)  # a spec that asks for too much ends here, before anything is written
-    with folder.writing():
+    with folder.writing(tree):
         files = write_pairs(spec, layout, folder, engine, progress)
-        return _finish(folder, tree, files | _demonstrate(folder, tree, files, engine, progress)), True
+        return _finish(folder, tree, files | _demonstrate(folder, tree, files, engine, progress), engine), True
 
 
 def import_pairs(wanted: Import, folder: Folder, progress: Progress = silent) -> Done:
@@ -54,30 +54,31 @@ def import_pairs(wanted: Import, folder: Folder, progress: Progress = silent) ->
     if there := _finished(folder, tree):
         return there, False
     counts = wanted.count(progress)  # reads everything once, so that bad input ends here
-    with folder.writing():
-        return _finish(folder, tree, write_imported(wanted, counts, folder, progress)), True
+    with folder.writing(tree):
+        return _finish(folder, tree, write_imported(wanted, counts, folder, progress), Local()), True
 
 
-def add_expert(folder: Folder, expert: Expert, engine: Local, progress: Progress = silent) -> Done:
+def add_expert(folder: Folder, expert: Expert, engine: Engine, progress: Progress = silent) -> Done:
     """Expert trajectories for the pairs of a finished folder."""
     return _add(folder, {"expert": expert.as_dict()}, engine, progress)
 
 
-def add_augmented(folder: Folder, augmentation: Augmentation, engine: Local, progress: Progress = silent) -> Done:
+def add_augmented(folder: Folder, augmentation: Augmentation, engine: Engine, progress: Progress = silent) -> Done:
     """Augmented trajectories for a folder that has expert ones."""
     expert = read_expert(folder.manifest().spec)
     # TA is TG from other states: it must be by the same expert, down to the version that breaks ties.
     return _add(folder, {"expert": expert.as_dict(), "augmented": asdict(augmentation)}, engine, progress)
 
 
-def _add(folder: Folder, more: SpecTree, engine: Local, progress: Progress) -> Done:
+def _add(folder: Folder, more: SpecTree, engine: Engine, progress: Progress) -> Done:
     there = folder.manifest()
     if done := _finished(folder, more):
         return done, False
     tree = {**there.spec, **more}
-    with folder.writing():
+    with folder.writing(tree):
         folder.remove_unlisted(there, tree)
-        return _finish(folder, tree, there.files | _demonstrate(folder, tree, there.files, engine, progress)), True
+        files = there.files | _demonstrate(folder, tree, there.files, engine, progress)
+        return _finish(folder, tree, files, engine), True
 
 
 def _finished(folder: Folder, tree: SpecTree) -> Manifest | None:
@@ -91,14 +92,14 @@ def _finished(folder: Folder, tree: SpecTree) -> Manifest | None:
     return manifest if set(tree) <= set(manifest.spec) else None
 
 
-def _finish(folder: Folder, tree: SpecTree, files: dict[str, FileInfo]) -> Manifest:
+def _finish(folder: Folder, tree: SpecTree, files: dict[str, FileInfo], engine: Engine) -> Manifest:
     """The card, then the manifest: whoever sees the manifest finds everything else."""
-    write_card(folder, Manifest(tree, files))
-    return folder.finish(tree, files)
+    write_card(folder, Manifest(tree, files), engine=engine)
+    return folder.finish(tree, files, engine)
 
 
 def _demonstrate(
-    folder: Folder, tree: SpecTree, files: Iterable[str], engine: Local, progress: Progress
+    folder: Folder, tree: SpecTree, files: Iterable[str], engine: Engine, progress: Progress
 ) -> dict[str, FileInfo]:
     """The configs of demonstrations that ``tree`` asks for."""
     made: dict[str, FileInfo] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aegen.errors import BadData
+from aegen.remote import Remote
 from aegen.spec import SPLITS
 
 FORMAT = 1
@@ -80,19 +82,27 @@ def fsync_folder(folder: Path) -> None:
 
 
 class Aside:
-    """A file that is filled aside and appears under its name in one step; on any error nothing is left of it."""
+    """A file that is filled aside and appears under its name in one step; on any error nothing is left of it.
 
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    What goes to a storage is filled on this machine first.
+    """
+
+    def __init__(self, path: Path | Remote) -> None:
+        folder = Path(tempfile.gettempdir()) if isinstance(path, Remote) else path.parent
+        folder.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self.aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}{PART}")
+        self.aside = folder / f".{path.name}.{uuid.uuid4().hex}{PART}"
 
     def __enter__(self) -> Path:
         return self.aside
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            if kind is None:
+            if kind is not None:
+                return
+            if isinstance(self.path, Remote):
+                self.path.put(self.aside)
+            else:
                 with self.aside.open("rb+") as file:
                     os.fsync(file.fileno())
                 self.aside.replace(self.path)
@@ -101,11 +111,18 @@ class Aside:
             self.aside.unlink(missing_ok=True)
 
 
-def file_info(path: Path, rows: int) -> FileInfo:
+def file_info(path: Path | Remote, rows: int) -> FileInfo:
     """Size and hash of a finished file."""
     with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return FileInfo(rows, path.stat().st_size, digest)
+        digest = hashlib.sha256()
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return FileInfo(rows, file_size(path), digest.hexdigest())
+
+
+def file_size(path: Path | Remote) -> int:
+    """Bytes of a file."""
+    return path.size() if isinstance(path, Remote) else path.stat().st_size
 
 
 class ShardWriter:
@@ -114,7 +131,9 @@ class ShardWriter:
     Row groups have ROW_GROUP rows whatever the batches, so the bytes depend on the rows alone.
     """
 
-    def __init__(self, path: Path, config: str) -> None:
+    info: FileInfo  # of the finished file
+
+    def __init__(self, path: Path | Remote, config: str) -> None:
         self.path, self.schema, self.rows = path, SCHEMAS[config], 0
         self._file = Aside(path)
         self._waiting: list[pa.RecordBatch] = []
@@ -160,20 +179,17 @@ class ShardWriter:
         self._disk.shutdown(wait=True)
         try:
             self._writer.close()
+            if kind is None:
+                self.info = file_info(self._file.aside, self.rows)
         except BaseException as error:
             kind = type(error)
             raise
         finally:
             self._file.__exit__(kind, *rest)
 
-    @property
-    def info(self) -> FileInfo:
-        """Of the finished file."""
-        return file_info(self.path, self.rows)
-
 
 def write_shard(
-    path: Path, config: str, batches: Iterable[pa.RecordBatch], describe: Callable[[], Description]
+    path: Path | Remote, config: str, batches: Iterable[pa.RecordBatch], describe: Callable[[], Description]
 ) -> FileInfo:
     """Write one shard; ``describe`` is asked when all rows have been seen."""
     with ShardWriter(path, config) as shard:
@@ -183,10 +199,10 @@ def write_shard(
     return shard.info
 
 
-def open_shard(path: Path, config: str | None = None) -> tuple[pq.ParquetFile, Description]:
+def open_shard(path: Path | Remote, config: str | None = None) -> tuple[pq.ParquetFile, Description]:
     """A shard and its description, checked before any row is read; every error names the file."""
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path.open("rb") if isinstance(path, Remote) else path)
     except FileNotFoundError:
         raise BadData(f"{path}: missing") from None
     except (OSError, pa.ArrowException) as error:
@@ -199,14 +215,14 @@ def open_shard(path: Path, config: str | None = None) -> tuple[pq.ParquetFile, D
     description = parse_json(raw, path)
     check_format(description.get("format"), path)
     config = config or description.get("config")
-    if config not in SCHEMAS or description.get("config") != config:
+    if not isinstance(config, str) or config not in SCHEMAS or description.get("config") != config:
         raise BadData(f"{path}: config {description.get('config')!r}; expected {config!r}")
     if not file.schema_arrow.remove_metadata().equals(SCHEMAS[config]):
         raise BadData(f"{path}: columns {file.schema_arrow.names}; expected those of {config}")
     return file, description
 
 
-def read_batches(path: Path, config: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+def read_batches(path: Path | Remote, config: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of a shard, one row group at a time."""
     file, _ = open_shard(path, config)
     with file:

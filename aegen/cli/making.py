@@ -9,53 +9,60 @@ import click
 
 from aegen.cli.common import (
     FOLDER,
+    PLACE,
     augment_options,
+    engine_options,
     expert_options,
     json_option,
     main,
     out_option,
+    place_option,
     report,
     spec_options,
-    workers_option,
+    working,
 )
 
 if TYPE_CHECKING:
     from aegen.folder import Manifest
+    from aegen.remote import Remote
 
 
 @main.command()
 @spec_options
-@out_option
-@workers_option
+@place_option
+@engine_options
 @json_option
 @report
-def generate(out: Path, workers: int | None, **settings: Any) -> tuple[Manifest, bool]:
+def generate(
+    out: Path | Remote, engine: str | None, workers: int | None, scheduler: str | None, **settings: Any
+) -> tuple[Manifest, bool]:
     """Generate the pairs of one benchmark: TASK is aor, aes or aec.
 
     \b
     Example: aegen generate aor --n 10 --l 5 --d 10000 --out aor
     """
     from aegen import pipeline
-    from aegen.engine import local
-    from aegen.folder import Folder
     from aegen.progress import bar
     from aegen.spec import Spec
 
     spec = Spec(**settings)
-    return pipeline.generate(spec, Folder(out), local(workers, spec.d), bar)
+    with working(out, engine, workers, scheduler, spec.d) as (folder, started):
+        return pipeline.generate(spec, folder, started, bar)
 
 
 @main.command()
 @spec_options
 @expert_options
 @augment_options
-@out_option
-@workers_option
+@place_option
+@engine_options
 @json_option
 @report
 def build(
-    out: Path,
+    out: Path | Remote,
+    engine: str | None,
     workers: int | None,
+    scheduler: str | None,
     metric: str | None,
     design: str | None,
     algorithm: str,
@@ -71,15 +78,14 @@ def build(
     from aegen import pipeline
     from aegen.augment import Augmentation
     from aegen.demonstrations import Expert
-    from aegen.engine import local
-    from aegen.folder import Folder
     from aegen.progress import bar
     from aegen.spec import Spec
 
     spec = Spec(**settings)
     expert = Expert.of(spec.task, metric, design)
     augmentation = Augmentation(algorithm, max_edits, max_states, spec.seed)
-    return pipeline.build(spec, Folder(out), local(workers, spec.d), bar, expert, augmentation)
+    with working(out, engine, workers, scheduler, spec.d) as (folder, started):
+        return pipeline.build(spec, folder, started, bar, expert, augmentation)
 
 
 @main.command(name="import")
@@ -126,12 +132,19 @@ def import_(out: Path, paths: tuple[Path, ...], **settings: Any) -> tuple[Manife
 
 
 @main.command()
-@click.argument("folder", type=FOLDER)
+@click.argument("folder", type=PLACE)
 @expert_options
-@workers_option
+@engine_options
 @json_option
 @report
-def trajectories(folder: Path, metric: str | None, design: str | None, workers: int | None) -> tuple[Manifest, bool]:
+def trajectories(
+    folder: Path | Remote,
+    metric: str | None,
+    design: str | None,
+    engine: str | None,
+    workers: int | None,
+    scheduler: str | None,
+) -> tuple[Manifest, bool]:
     """Write the expert's trajectories (TG) for all pairs of FOLDER.
 
     \b
@@ -139,25 +152,29 @@ def trajectories(folder: Path, metric: str | None, design: str | None, workers: 
     """
     from aegen import pipeline
     from aegen.demonstrations import Expert, task_name
-    from aegen.engine import local
-    from aegen.folder import Folder
     from aegen.progress import bar
 
-    dataset = Folder(folder)
-    manifest = dataset.manifest()
-    expert = Expert.of(task_name(manifest.spec), metric, design)
-    return pipeline.add_expert(dataset, expert, local(workers, manifest.rows("pairs")), bar)
+    with working(folder, engine, workers, scheduler) as (dataset, started):
+        expert = Expert.of(task_name(dataset.manifest().spec), metric, design)
+        return pipeline.add_expert(dataset, expert, started, bar)
 
 
 @main.command()
-@click.argument("folder", type=FOLDER)
+@click.argument("folder", type=PLACE)
 @augment_options
 @click.option("--seed", type=int, default=0, show_default=True, help="For the sample beyond --max-edits.")
-@workers_option
+@engine_options
 @json_option
 @report
 def augment(
-    folder: Path, algorithm: str, max_edits: int, max_states: int, seed: int, workers: int | None
+    folder: Path | Remote,
+    algorithm: str,
+    max_edits: int,
+    max_states: int,
+    seed: int,
+    engine: str | None,
+    workers: int | None,
+    scheduler: str | None,
 ) -> tuple[Manifest, bool]:
     """Write the augmented trajectories (TA) of FOLDER's training pairs: the expert's and those from shifted states.
 
@@ -166,10 +183,8 @@ def augment(
     """
     from aegen import pipeline
     from aegen.augment import Augmentation
-    from aegen.engine import local
-    from aegen.folder import Folder
     from aegen.progress import bar
 
-    dataset = Folder(folder)
     augmentation = Augmentation(algorithm, max_edits, max_states, seed)
-    return pipeline.add_augmented(dataset, augmentation, local(workers, dataset.manifest().rows("pairs")), bar)
+    with working(folder, engine, workers, scheduler) as (dataset, started):
+        return pipeline.add_augmented(dataset, augmentation, started, bar)

@@ -1,0 +1,148 @@
+"""The engine for many machines: dask.distributed, on workers of its own or on a cluster that is there already."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import metadata
+from typing import Any, TypeVar
+
+from aegen.engine import in_order
+from aegen.errors import AegenError, Failed, InvalidSpec, MissingExtra
+
+Result = TypeVar("Result")
+CONNECT = 10  # seconds until a scheduler or its first worker must have answered
+LOST = 60  # seconds without any worker before the work is given up
+SAME = ("aegen", "numpy", "pyarrow", "Levenshtein", "rapidfuzz")  # what bytes depend on
+RETRIES = 2  # of a call that failed for a reason that is not ours, such as a network
+
+
+@dataclass
+class Dask:
+    """Worker processes (or threads) of this machine, or the workers of a scheduler.
+
+    >>> with Dask(workers=1, processes=False) as engine:
+    ...     list(engine.map(divmod, [(7, 2), (9, 4)]))
+    [(3, 1), (2, 1)]
+    """
+
+    workers: int = 1
+    scheduler: str | None = None
+    processes: bool = True
+    client: Any = field(default=None, repr=False)
+    _cluster: Any = field(default=None, repr=False)
+
+    def __enter__(self) -> Dask:
+        dask, distributed = _packages()
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what there is to say, we say
+        settings = {"distributed.comm.timeouts.connect": CONNECT, "distributed.admin.tick.limit": "1h"}
+        with dask.config.set(settings):
+            if not self.scheduler:
+                self._cluster = distributed.LocalCluster(
+                    n_workers=self.workers,
+                    threads_per_worker=1,
+                    processes=self.processes,
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                    host="127.0.0.1",
+                )
+            try:
+                self.client = distributed.Client(self._cluster or self.scheduler, timeout=CONNECT, set_as_default=False)
+            except (OSError, TimeoutError):
+                raise Failed(f"{self.scheduler}: no scheduler answers there") from None
+            except (ValueError, TypeError) as error:
+                raise InvalidSpec(f"--scheduler {self.scheduler}: expected tcp://host:port ({error})") from None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # A short wait: whoever is still at work has been told to stop, and leaves nothing half-visible behind.
+        for part in (self.client, self._cluster):
+            if part is not None:
+                with suppress(Exception):
+                    part.close(timeout=0.5)
+
+    def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
+        """The results in the order of the calls; a call whose worker is lost runs again on another."""
+        _, distributed = _packages()
+        versions = own_versions()
+
+        def submit(call: tuple[Any, ...]) -> Any:
+            return self.client.submit(_run, function, call, versions, pure=False, retries=RETRIES)
+
+        try:
+            for outcome in in_order(submit, self._ready, calls, 2 * self._threads()):
+                if isinstance(outcome, Refused):
+                    raise outcome.error
+                yield outcome
+        except distributed.KilledWorker:
+            raise Failed("several workers have died over the same shard (out of memory?)") from None
+        except (distributed.CancelledError, distributed.comm.CommClosedError):
+            raise Failed("the scheduler is gone; run the same command again to go on") from None
+
+    def _threads(self) -> int:
+        """How many calls the workers run at once."""
+        with suppress(TimeoutError):
+            self.client.wait_for_workers(1, timeout=CONNECT)
+        threads = sum(self.client.nthreads().values())
+        if not threads:
+            raise Failed(f"{self.scheduler}: the scheduler has no workers")
+        return int(threads)
+
+    def _ready(self, futures: list[Any]) -> None:
+        """Wait until one future is done, or the cluster has been empty for too long."""
+        _, distributed = _packages()
+        alone_since: float | None = None
+        while not any(future.done() for future in futures):
+            with suppress(TimeoutError), self.client.as_current():
+                distributed.wait(futures, timeout=1, return_when="FIRST_COMPLETED")
+                return
+            if self.client.status == "running" and self.client.nthreads():
+                alone_since = None
+                continue
+            alone_since = alone_since or time.monotonic()
+            if time.monotonic() - alone_since > LOST:
+                raise Failed(f"no worker for {LOST} seconds; run the same command again to go on")
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An error that running again would not mend."""
+
+    error: AegenError
+
+
+def _run(function: Callable[..., Result], call: tuple[Any, ...], versions: dict[str, str]) -> Result | Refused:
+    """One call, on a worker."""
+    for package, version in own_versions().items():
+        if versions.get(package) != version:
+            asked = versions.get(package, "none")
+            return Refused(InvalidSpec(f"a worker has {package} {version}, you have {asked}: install the same there"))
+    try:
+        return function(*call)
+    except AegenError as error:
+        return Refused(error)
+
+
+@lru_cache(maxsize=1)
+def own_versions() -> dict[str, str]:
+    """Of the packages that decide the bytes."""
+    found = {}
+    for package in SAME:
+        with suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
+
+
+def _packages() -> tuple[Any, Any]:
+    os.environ.setdefault("DASK_DISTRIBUTED__DIAGNOSTICS__NVML", "False")
+    try:
+        import dask
+        import distributed
+    except ImportError:
+        raise MissingExtra.of("dask", "cluster") from None
+    return dask, distributed
