@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -60,11 +61,17 @@ class Dask:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A short wait: whoever is still at work has been told to stop, and leaves nothing half-visible behind.
-        for part in (self.client, self._cluster):
-            if part is not None:
-                with suppress(Exception):
-                    part.close(timeout=0.5)
+        if self.client is not None:
+            with suppress(Exception):
+                self.client.close(timeout=0.5)
+        if self._cluster is not None:
+            # Our own workers have nothing left to lose: what they wrote is complete under its name or not there.
+            for worker in self._cluster.workers.values() if self.processes else ():
+                worker.auto_restart = False
+                with suppress(OSError, TypeError):
+                    os.kill(worker.pid, signal.SIGKILL)
+            with suppress(Exception):
+                self._cluster.close(timeout=5)
 
     def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
         """The results in the order of the calls; a call whose worker is lost runs again on another."""
