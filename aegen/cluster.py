@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -39,6 +40,8 @@ class Dask:
     _cluster: Any = field(default=None, repr=False)
 
     def __enter__(self) -> Dask:
+        if self.scheduler and not re.fullmatch(r"[a-z]+://[^/\s]+:\d+", self.scheduler):
+            raise InvalidSpec(f"--scheduler {self.scheduler}: expected for example tcp://host:8786")
         dask, distributed = _packages()
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what there is to say, we say
         settings = {"distributed.comm.timeouts.connect": CONNECT, "distributed.admin.tick.limit": "1h"}
@@ -50,14 +53,14 @@ class Dask:
                     processes=self.processes,
                     dashboard_address=None,
                     silence_logs=logging.CRITICAL,
-                    host="127.0.0.1",
+                    host="127.0.0.1" if self.processes else None,
                 )
             try:
                 self.client = distributed.Client(self._cluster or self.scheduler, timeout=CONNECT, set_as_default=False)
             except (OSError, TimeoutError):
                 raise Failed(f"{self.scheduler}: no scheduler answers there") from None
             except (ValueError, TypeError) as error:
-                raise InvalidSpec(f"--scheduler {self.scheduler}: expected tcp://host:port ({error})") from None
+                raise InvalidSpec(f"--scheduler {self.scheduler}: {error}") from None
         return self
 
     def __exit__(self, *_: object) -> None:
