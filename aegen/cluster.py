@@ -6,11 +6,12 @@ import logging
 import os
 import re
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import metadata
 from typing import Any, TypeVar
 
@@ -79,13 +80,15 @@ class Dask:
     def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
         """The results in the order of the calls; a call whose worker is lost runs again on another."""
         _, distributed = _packages()
-        versions = own_versions()
+        versions, news = own_versions(), threading.Event()
 
         def submit(call: tuple[Any, ...]) -> Any:
-            return self.client.submit(_run, function, call, versions, pure=False, retries=RETRIES)
+            future = self.client.submit(_run, function, call, versions, pure=False, retries=RETRIES)
+            future.add_done_callback(lambda _: news.set())
+            return future
 
         try:
-            for outcome in in_order(submit, self._ready, calls, 2 * self._threads()):
+            for outcome in in_order(submit, partial(self._wait, news), self.client.gather, calls, 2 * self._threads()):
                 if isinstance(outcome, Refused):
                     raise outcome.error
                 yield outcome
@@ -103,20 +106,18 @@ class Dask:
             raise Failed(f"{self.scheduler}: the scheduler has no workers")
         return int(threads)
 
-    def _ready(self, futures: list[Any]) -> None:
-        """Wait until one future is done, or the cluster has been empty for too long."""
-        _, distributed = _packages()
+    def _wait(self, news: threading.Event, futures: list[Any]) -> None:
+        """Wait until one of the futures is done, or the cluster has been empty for too long."""
         alone_since: float | None = None
         while not any(future.done() for future in futures):
-            with suppress(TimeoutError), self.client.as_current():
-                distributed.wait(futures, timeout=1, return_when="FIRST_COMPLETED")
-                return
-            if self.client.status == "running" and self.client.nthreads():
+            if news.wait(1):
+                news.clear()
+            elif self.client.status == "running" and self.client.nthreads():
                 alone_since = None
-                continue
-            alone_since = alone_since or time.monotonic()
-            if time.monotonic() - alone_since > LOST:
-                raise Failed(f"no worker for {LOST} seconds; run the same command again to go on")
+            else:
+                alone_since = alone_since or time.monotonic()
+                if time.monotonic() - alone_since > LOST:
+                    raise Failed(f"no worker for {LOST} seconds; run the same command again to go on")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -65,7 +65,7 @@ class Local:
             wait(waiting, return_when=FIRST_COMPLETED)
 
         try:
-            yield from in_order(submit, ready, calls, 2 * self.workers)
+            yield from in_order(submit, ready, results, calls, 2 * self.workers)
         except BrokenProcessPool:
             self._pools.clear()
             raise Failed("a worker process has ended early (out of memory?); run the same command again") from None
@@ -76,6 +76,11 @@ class Local:
         finally:
             for future in futures:
                 future.cancel()
+
+
+def results(futures: list[Future[Result]]) -> Iterator[Result]:
+    """Of futures that are done."""
+    return (future.result() for future in futures)
 
 
 class Pool:
@@ -93,12 +98,13 @@ class Pool:
 def in_order(
     submit: Callable[[tuple[Any, ...]], Any],
     ready: Callable[[list[Any]], None],
+    collect: Callable[[list[Any]], Iterable[Any]],
     calls: Iterable[tuple[Any, ...]],
     width: int,
 ) -> Iterator[Any]:
     """Keep ``width`` futures at work and give their results in the order of the calls.
 
-    ``ready`` waits until one of some futures is done. What is finished early is kept, within a limit: results are
+    ``ready`` waits until one of some futures is done, ``collect`` gets the results of those that are. What is finished early is kept, within a limit: results are
     small, workers that wait are not.
     """
     pending: deque[Any] = deque()
@@ -110,10 +116,12 @@ def in_order(
         pending.extend(fresh)
         if not pending:
             return
-        if pending[0].done():
-            yield pending.popleft().result()
-        else:
+        if not pending[0].done():
             ready([*working, *fresh])
+        done = list(takewhile(lambda future: future.done(), pending))
+        for _ in done:
+            pending.popleft()
+        yield from collect(done)
 
 
 def _follow(leader: int, stop: Event) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,49 @@ def build(
     augmentation = Augmentation(algorithm, max_edits, max_states, spec.seed)
     with working(out, engine, workers, scheduler, spec.d) as (folder, started):
         return pipeline.build(spec, folder, started, bar, expert, augmentation)
+
+
+@main.command()
+@spec_options
+@expert_options
+@augment_options
+@click.option(
+    "--cores",
+    type=click.IntRange(1),
+    multiple=True,
+    default=(1, 100, 1000),
+    show_default=True,
+    help="How long on them.",
+)
+@json_option
+def plan(
+    metric: str | None,
+    design: str | None,
+    algorithm: str,
+    max_edits: int,
+    max_states: int,
+    cores: tuple[int, ...],
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """What `build` would make and cost, from a small piece that is built and measured here; nothing is kept.
+
+    \b
+    Example: aegen plan aes --n 100 --l 6 --d 1000000000
+    """
+    from aegen.augment import Augmentation
+    from aegen.demonstrations import Expert
+    from aegen.estimate import estimate
+    from aegen.spec import Spec
+
+    spec = Spec(**settings)
+    augmentation = Augmentation(algorithm, max_edits, max_states, spec.seed)
+    found = estimate(spec, Expert.of(spec.task, metric, design), augmentation)
+    if as_json:
+        click.echo(json.dumps(found.to_json([*cores])))
+        return
+    for line in found.lines([*cores]):
+        click.echo(line)
 
 
 @main.command(name="import")

@@ -11,7 +11,7 @@ import pytest
 
 from aegen import pipeline
 from aegen.cluster import Dask
-from aegen.engine import Local, in_order
+from aegen.engine import Local, in_order, results
 from aegen.errors import BadData, Failed, FolderConflict, InvalidSpec
 from aegen.folder import Folder
 from aegen.generate import part_of, plan, runs, stripe_batches, stripes
@@ -23,21 +23,7 @@ from tests.cluster import cluster
 
 # One in which some things are left to find for workers: several shards, variants, the paper's leaks.
 SPEC = Spec("aec", 10, 5, 300, variants=1, split="paper", rows_per_shard=80)
-OPTIONS = [
-    "aec",
-    "--n",
-    "10",
-    "--l",
-    "5",
-    "--d",
-    "300",
-    "--variants",
-    "1",
-    "--split",
-    "paper",
-    "--rows-per-shard",
-    "80",
-]
+OPTIONS = ["aec", "--n", 10, "--l", 5, "--d", 300, "--variants", 1, "--split", "paper", "--rows-per-shard", 80]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +53,17 @@ def test_separate_processes_and_stages_one_by_one(wanted, tmp_path, run):
 def test_a_killed_worker_costs_time_and_nothing_else(wanted, tmp_path, run):
     out = tmp_path / "d"
     with cluster(tmp_path / "dask") as dask:
-        command = [sys.executable, "-m", "aegen", "build", *OPTIONS, "--out", out, "--scheduler", dask.address]
+        command = [
+            sys.executable,
+            "-m",
+            "aegen",
+            "build",
+            *map(str, OPTIONS),
+            "--out",
+            out,
+            "--scheduler",
+            dask.address,
+        ]
         build = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         while not list(out.glob("expert/.*")):  # a worker is at work
             assert build.poll() is None
@@ -260,7 +256,7 @@ def test_order_is_kept_and_few_are_at_work():
         future, call = at_work.pop()  # the newest first: the opposite of the order that is asked for
         future.set_result(call)
 
-    assert list(in_order(submit, ready, ((n,) for n in range(100)), 4)) == [(n,) for n in range(100)]
+    assert list(in_order(submit, ready, results, ((n,) for n in range(100)), 4)) == [(n,) for n in range(100)]
     assert most <= 4
 
 
