@@ -104,8 +104,8 @@ def in_order(
 ) -> Iterator[Any]:
     """Keep ``width`` futures at work and give their results in the order of the calls.
 
-    ``ready`` waits until one of some futures is done, ``collect`` gets the results of those that are. What is finished early is kept, within a limit: results are
-    small, workers that wait are not.
+    ``ready`` waits until one of some futures is done, ``collect`` gets the results of those that are. What is
+    finished early is kept, within a limit: results are small, workers that wait are not.
     """
     pending: deque[Any] = deque()
     waiting = iter(calls)
