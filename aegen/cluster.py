@@ -69,13 +69,16 @@ class Dask:
             with suppress(Exception):
                 self.client.close(timeout=0.5)
         if self._cluster is not None:
-            # Our own workers have nothing left to lose: what they wrote is complete under its name or not there.
-            for worker in self._cluster.workers.values() if self.processes else ():
-                worker.auto_restart = False
-                with suppress(OSError, TypeError):
-                    os.kill(worker.pid, signal.SIGKILL)
+            self._end_workers()
             with suppress(Exception):
                 self._cluster.close(timeout=5)
+
+    def _end_workers(self) -> None:
+        """Our own have nothing left to lose: what they wrote is complete under its name, or not there."""
+        for worker in self._cluster.workers.values() if self._cluster and self.processes else ():
+            worker.auto_restart = False
+            with suppress(OSError, TypeError):
+                os.kill(worker.pid, signal.SIGKILL)
 
     def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
         """The results in the order of the calls; a call whose worker is lost runs again on another."""
@@ -92,6 +95,9 @@ class Dask:
                 if isinstance(outcome, Refused):
                     raise outcome.error
                 yield outcome
+        except KeyboardInterrupt:
+            self._end_workers()
+            raise
         except distributed.KilledWorker:
             raise Failed("several workers have died over the same shard (out of memory?)") from None
         except (distributed.CancelledError, distributed.comm.CommClosedError):

@@ -71,7 +71,8 @@ class Local:
             raise Failed("a worker process has ended early (out of memory?); run the same command again") from None
         except KeyboardInterrupt:
             self._pools.clear()
-            pool.stop.set()  # nobody waits for shards that are half done
+            pool.stop.set()  # nobody waits for shards that are half done, only until nobody writes any more
+            pool.executor.shutdown(wait=True, cancel_futures=True)
             raise
         finally:
             for future in futures:
