@@ -32,6 +32,7 @@ from aegen.shards import (
 
 MANIFEST = "manifest.json"
 CLAIM = ".writing-"  # begins the name of the file that a writer leaves in a storage for as long as it works
+MAX_MANIFEST = 1 << 28  # bytes; a million files are about 200 MB
 VISIBLE = 10  # seconds until what a worker wrote must be seen from here
 SpecTree = dict[str, dict[str, Any]]
 _INFO_TYPES = {"rows": int, "bytes": int, "sha256": str}
@@ -81,7 +82,7 @@ def differences(there: Mapping[str, Any], asked: Mapping[str, Any], prefix: str 
 
 def parse_manifest(raw: bytes, where: object) -> Manifest:
     """A manifest from untrusted bytes; its file names cannot lead out of the folder."""
-    record = parse_json(raw, where)
+    record = parse_json(raw, where, MAX_MANIFEST)
     check_format(record.get("format"), where)
     spec, files = record.get("spec"), record.get("files")
     parts = [*spec.values()] if isinstance(spec, dict) else [None]
@@ -129,6 +130,8 @@ class Folder:
         """The manifest of a finished folder."""
         path = self.path / MANIFEST
         try:
+            if file_size(path) > MAX_MANIFEST:
+                raise BadData(f"{path}: {file_size(path):,} bytes; expected at most {MAX_MANIFEST:,}")
             raw = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             raise BadData(f"{self.path}: no {MANIFEST}, so this is not a finished dataset") from None

@@ -10,9 +10,11 @@ from aegen.augment import Augmentation
 from aegen.card import check_card, write_card
 from aegen.demonstrations import Expert, read_expert, write_demonstrations
 from aegen.engine import Engine, Local
+from aegen.errors import InvalidSpec
 from aegen.folder import Folder, Manifest, SpecTree
 from aegen.generate import plan, spec_tree, write_pairs
 from aegen.importers import Import, write_imported
+from aegen.metrics import METRICS
 from aegen.progress import Progress, silent
 from aegen.shards import FileInfo
 from aegen.spec import Spec
@@ -63,9 +65,22 @@ def add_expert(folder: Folder, expert: Expert, engine: Engine, progress: Progres
     return _add(folder, {"expert": expert.as_dict()}, engine, progress)
 
 
-def add_augmented(folder: Folder, augmentation: Augmentation, engine: Engine, progress: Progress = silent) -> Done:
-    """Augmented trajectories for a folder that has expert ones."""
+def add_augmented(
+    folder: Folder,
+    augmentation: Augmentation,
+    engine: Engine,
+    progress: Progress = silent,
+    metric: str | None = None,
+) -> Done:
+    """Augmented trajectories for a folder that has expert ones; ``metric`` is the one that the user means to run."""
     expert = read_expert(folder.manifest().spec)
+    if metric and metric != expert.metric:
+        raise InvalidSpec(f"--metric {metric}: the expert of {folder.path} is {expert.metric[:100]}")
+    if expert.metric not in METRICS and not metric:
+        # A manifest may come from a stranger: a name in it is no permission to run what it names.
+        raise InvalidSpec(
+            f"{folder.path}: its expert is {expert.metric[:100]}: to run that code, name it with --metric"
+        )
     # TA is TG from other states: it must be by the same expert, down to the version that breaks ties.
     return _add(folder, {"expert": expert.as_dict(), "augmented": asdict(augmentation)}, engine, progress)
 

@@ -28,7 +28,12 @@ FORMAT = 1
 ROW_GROUP = 1 << 16
 PART = ".part"
 DESCRIPTION_KEY = "aegen"
-MAX_DESCRIPTION = 1 << 26  # bytes of JSON that a reader is willing to parse
+# What a reader is willing to take memory for, in bytes.
+MAX_DESCRIPTION = 1 << 26  # of JSON
+MAX_FOOTER = 1 << 27  # of Parquet metadata, the description included
+MAX_GROUP = 1 << 32  # of one row group, uncompressed
+# What pyarrow raises on a damaged or hostile file.
+DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, RuntimeError, OverflowError, MemoryError)
 
 PAIRS = pa.schema([("id", pa.int64()), ("source", pa.string()), ("target", pa.string())])
 STEPS = pa.schema(
@@ -68,7 +73,9 @@ def shard_parts(name: str) -> tuple[str, str]:
     config, _, file = name.partition("/")
     split = file.partition("-")[0]
     if config not in SCHEMAS or split not in SPLITS or "/" in file or not file.endswith(".parquet"):
-        raise BadData(f"{name}: not the name of a shard; expected for example {shard_name('pairs', 'train', 0, 1)}")
+        raise BadData(
+            f"{name[:200]}: not the name of a shard; expected for example {shard_name('pairs', 'train', 0, 1)}"
+        )
     return config, split
 
 
@@ -202,24 +209,39 @@ def write_shard(
 def open_shard(path: Path | Remote, config: str | None = None) -> tuple[pq.ParquetFile, Description]:
     """A shard and its description, checked before any row is read; every error names the file."""
     try:
+        _check_footer(path)
         file = pq.ParquetFile(path.open("rb") if isinstance(path, Remote) else path)
+        schema, metadata = file.schema_arrow, file.metadata
+        raw = (metadata.metadata or {}).get(DESCRIPTION_KEY.encode())
+        groups = [metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)]
     except FileNotFoundError:
         raise BadData(f"{path}: missing") from None
-    except (OSError, pa.ArrowException) as error:
+    except DAMAGED as error:
         raise BadData(f"{path}: not a readable Parquet file ({_first_line(error)})") from None
-    raw = (file.metadata.metadata or {}).get(DESCRIPTION_KEY.encode())
+    if not all(0 <= size <= MAX_GROUP for size in groups):
+        raise BadData(f"{path}: a row group of {max(groups):,} bytes; expected at most {MAX_GROUP:,}")
     if raw is None:
         raise BadData(f"{path}: has no {DESCRIPTION_KEY!r} metadata, so it was not written by aegen")
-    if len(raw) > MAX_DESCRIPTION:
-        raise BadData(f"{path}: {len(raw):,} bytes of metadata; expected at most {MAX_DESCRIPTION:,}")
     description = parse_json(raw, path)
     check_format(description.get("format"), path)
     config = config or description.get("config")
     if not isinstance(config, str) or config not in SCHEMAS or description.get("config") != config:
         raise BadData(f"{path}: config {description.get('config')!r}; expected {config!r}")
-    if not file.schema_arrow.remove_metadata().equals(SCHEMAS[config]):
-        raise BadData(f"{path}: columns {file.schema_arrow.names}; expected those of {config}")
+    if not schema.remove_metadata().equals(SCHEMAS[config]):
+        raise BadData(f"{path}: columns {str(schema.names)[:200]}; expected those of {config}")
     return file, description
+
+
+def _check_footer(path: Path | Remote) -> None:
+    """Refuse a footer that is larger than any of ours before anybody takes memory for it."""
+    with path.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        size = file.tell()
+        file.seek(max(0, size - 8))
+        tail = file.read(8)
+    declared = int.from_bytes(tail[:4], "little")
+    if tail[4:] != b"PAR1" or declared > min(MAX_FOOTER, size):
+        raise BadData(f"{path}: not a readable Parquet file (no footer of at most {MAX_FOOTER:,} bytes)")
 
 
 def read_batches(path: Path | Remote, config: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -228,12 +250,14 @@ def read_batches(path: Path | Remote, config: str, columns: list[str] | None = N
     with file:
         try:
             yield from file.iter_batches(batch_size=ROW_GROUP, columns=columns)
-        except (OSError, pa.ArrowException) as error:
+        except DAMAGED as error:
             raise BadData(f"{path}: damaged ({_first_line(error)})") from None
 
 
-def parse_json(raw: bytes, where: object) -> dict[str, Any]:
+def parse_json(raw: bytes, where: object, most: int = MAX_DESCRIPTION) -> dict[str, Any]:
     """One JSON object from untrusted bytes."""
+    if len(raw) > most:
+        raise BadData(f"{where}: {len(raw):,} bytes of JSON; expected at most {most:,}")
     try:
         found = json.loads(raw)
     except (ValueError, RecursionError):

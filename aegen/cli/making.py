@@ -206,6 +206,7 @@ def trajectories(
 @main.command()
 @click.argument("folder", type=PLACE)
 @augment_options
+@click.option("--metric", help="Needed if the expert's is none of aegen's: its code is run.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For the sample beyond --max-edits.")
 @engine_options
 @json_option
@@ -215,6 +216,7 @@ def augment(
     algorithm: str,
     max_edits: int,
     max_states: int,
+    metric: str | None,
     seed: int,
     engine: str | None,
     workers: int | None,
@@ -231,4 +233,4 @@ def augment(
 
     augmentation = Augmentation(algorithm, max_edits, max_states, seed)
     with working(folder, engine, workers, scheduler) as (dataset, started):
-        return pipeline.add_augmented(dataset, augmentation, started, bar)
+        return pipeline.add_augmented(dataset, augmentation, started, bar, metric)
