@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test test-faults bench lint clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "aegen needs Python 3.11 or newer (set PYTHON=...)")'
@@ -21,6 +21,9 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest
+
+test-faults: $(VENV)/installed
+	$(BIN)/python -m pytest -m faults $(ARGS)
 
 bench: $(VENV)/installed
 	$(BIN)/python -m tests.bench $(ARGS)

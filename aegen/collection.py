@@ -34,7 +34,7 @@ def collection(folders: list[Folder], link: str) -> str:
         spec, task = read_spec(manifest.spec, folder.path), task_name(manifest.spec)
         sizes = [manifest.rows(config) for config in ("pairs", "expert", "augmented")]
         cells = [
-            f"[{dataset_name(manifest.spec)}]({link.replace('{name}', quote(folder.path.resolve().name))})",
+            f"[{dataset_name(manifest.spec)}]({link.replace('{name}', quote(folder.here.resolve().name))})",
             task,
             *([str(spec.n), str(spec.l), f"{spec.d:,}"] if spec else [EMPTY] * 3),
             *(f"{size:,}" if size else EMPTY for size in sizes),

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from aegen.actions import Design, load_design
 from aegen.augment import Augmentation, augmented_starts
-from aegen.engine import Local
+from aegen.engine import Engine
 from aegen.environment import writable_tokens
 from aegen.equation import Integers
 from aegen.errors import BadData, InvalidSpec
@@ -23,6 +23,7 @@ from aegen.folder import Folder, SpecTree, write_missing
 from aegen.lattice import certain, lattice_batch, steps_of_all
 from aegen.metrics import Metric, load_metric
 from aegen.progress import Progress, silent
+from aegen.remote import Remote
 from aegen.shards import Description, FileInfo, open_shard, read_batches, write_shard
 from aegen.trajectory import Pairs, Summary, expert_starts, step_batch
 
@@ -76,7 +77,7 @@ class Expert:
 
 
 def write_demonstrations_shard(
-    pairs: Path, path: Path, spec: SpecTree, expert: Expert, augmentation: Augmentation | None
+    pairs: Path | Remote, path: Path | Remote, spec: SpecTree, expert: Expert, augmentation: Augmentation | None
 ) -> list[FileInfo]:
     """One shard of ``expert``, ``variants_expert`` or, with an augmentation, ``augmented``: its path says which."""
     config, kind = path.parent.name, pairs.parent.name
@@ -165,7 +166,7 @@ def write_demonstrations(
     names: list[str],
     expert: Expert,
     augmentation: Augmentation | None,
-    engine: Local,
+    engine: Engine,
     progress: Progress = silent,
 ) -> dict[str, FileInfo]:
     """Demonstrations for these shards of pairs and variants: the expert's or, with an augmentation, ``augmented``."""

@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from aegen.arrow import of_numbers
-from aegen.engine import Local
+from aegen.engine import Engine
 from aegen.equation import Integers
 from aegen.errors import AegenError, BadData, InvalidSpec
 from aegen.folder import Folder, SpecTree, write_missing
@@ -31,6 +30,7 @@ from aegen.spec import SPLITS, Spec
 from aegen.tasks import task_of
 
 Cells = Integers
+LONGEST_RUN = 64  # blocks that are counted by one call, at most: some hundred thousand rows
 
 
 def key_of(spec: Spec, purpose: str) -> int:
@@ -109,25 +109,46 @@ def count(spec: Spec, block: int) -> tuple[int, ...]:
     return tuple(scan(spec, block).counts.tolist())
 
 
+def count_run(spec: Spec, first: int, last: int) -> list[tuple[int, ...]]:
+    """Rows of each split in the blocks first … last-1."""
+    return [count(spec, block) for block in range(first, last)]
+
+
+def runs(blocks: int) -> Iterator[tuple[int, int]]:
+    """Blocks in runs that grow: small work ends soon, large work is no flood of messages.
+
+    >>> list(runs(9))
+    [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7), (7, 8), (8, 9)]
+    """
+    first = 0
+    while first < blocks:
+        last = min(blocks, first + min(LONGEST_RUN, 1 + first // 32))
+        yield first, last
+        first = last
+
+
 @dataclass(frozen=True)
 class Layout:
     """How many rows each split has, and how many of them lie before each block."""
 
     quotas: dict[str, int]
     before: npt.NDArray[np.int64]  # (blocks + 1, splits)
+    block: int = 0  # number of the block that the first line of ``before`` speaks of
 
     def first_id(self, split: str) -> int:
         """Ids run through the splits: train first, then validation, then test."""
         return sum(self.quotas[name] for name in SPLITS[: SPLITS.index(split)])
 
 
-def plan(spec: Spec, engine: Local, progress: Progress = silent) -> Layout:
+def plan(spec: Spec, engine: Engine, progress: Progress = silent) -> Layout:
     """Count until every split is full. Too few equations in the whole space: an error that says how many."""
     blocks = -(-order_of(spec).size // order_of(spec).block)
     quotas = np.array(list(spec.quotas.values()))
     totals = [np.zeros(len(SPLITS), dtype=np.int64)]
     with progress("counting", spec.d) as advance:
-        for found in engine.map(count, ((spec, block) for block in range(blocks))):
+        for found in (
+            counts for run in engine.map(count_run, ((spec, *run) for run in runs(blocks))) for counts in run
+        ):
             totals.append(totals[-1] + found)
             advance(int(np.minimum(totals[-1], quotas).sum() - np.minimum(totals[-2], quotas).sum()))
             if (totals[-1] >= quotas).all():
@@ -157,11 +178,9 @@ def stripe(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str, int, B
     """
     train = layout.before[:, 0]
     cuts = [index * spec.rows_per_shard, (index + 1) * spec.rows_per_shard]
-    first, last = (int(np.searchsorted(train, cut, side="right")) - 1 for cut in cuts)
-    if index + 1 == stripes(spec, layout):
-        last = len(train) - 1
-    for block in range(first if index else 0, min(last + 1, len(train) - 1)):
-        rows = scan(spec, block)
+    first, last = _blocks(spec, layout, index)
+    for block in range(first, min(last + 1, len(train) - 1)):
+        rows = scan(spec, layout.block + block)
         begin, end = np.zeros(len(SPLITS), dtype=np.int64), rows.counts
         if index and block == first:
             begin = rows.counts_before(int(rows.by_split[cuts[0] - train[block]]))
@@ -173,6 +192,20 @@ def stripe(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str, int, B
             count = min(int(end[code] - begin[code]), max(layout.quotas[split] - before, 0))
             start = int(offsets[code] + begin[code])
             yield split, before, rows, slice(start, start + count)
+
+
+def _blocks(spec: Spec, layout: Layout, index: int) -> tuple[int, int]:
+    """The lines of the layout for the first and the last block of a stripe."""
+    train = layout.before[:, 0]
+    cuts = index * spec.rows_per_shard, (index + 1) * spec.rows_per_shard
+    first, last = (int(np.searchsorted(train, cut, side="right")) - 1 for cut in cuts)
+    return first if index else 0, last if index + 1 < stripes(spec, layout) else len(train) - 1
+
+
+def part_of(layout: Layout, spec: Spec, index: int) -> Layout:
+    """What a worker needs to know to make one stripe: of a large dataset the whole would be too much to send."""
+    first, last = _blocks(spec, layout, index)
+    return Layout(layout.quotas, layout.before[first : last + 2], layout.block + first)
 
 
 def stripe_batches(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str, str, pa.RecordBatch]]:
@@ -250,7 +283,7 @@ def read_spec(tree: SpecTree, where: object) -> Spec | None:
         raise BadData(f"{where}: the manifest's spec is none: {error}") from None
 
 
-def write_stripe(folder: Path, names: tuple[str, ...], spec: Spec, layout: Layout, index: int) -> list[FileInfo]:
+def write_stripe(folder: Folder, names: tuple[str, ...], spec: Spec, layout: Layout, index: int) -> list[FileInfo]:
     """Shard ``index`` of every split: a pure function of spec and index (the layout follows from the spec)."""
     with ExitStack() as stack:
         shards = {
@@ -264,12 +297,12 @@ def write_stripe(folder: Path, names: tuple[str, ...], spec: Spec, layout: Layou
 
 
 def write_pairs(
-    spec: Spec, layout: Layout, folder: Folder, engine: Local, progress: Progress = silent
+    spec: Spec, layout: Layout, folder: Folder, engine: Engine, progress: Progress = silent
 ) -> dict[str, FileInfo]:
     """Write all pairs of a spec that are not there yet; the caller holds the folder and finishes it."""
     parts = [("pairs", split) for split in SPLITS] + ([("variants", "train")] if spec.variants else [])
     total, calls = stripes(spec, layout), {}
     for index in range(total):
         names = tuple(shard_name(config, split, index, total) for config, split in parts)
-        calls[names] = (folder.path, names, spec, layout, index)
+        calls[names] = (folder, names, spec, part_of(layout, spec, index), index)
     return write_missing(folder, spec_tree(spec), engine, progress, "pairs", write_stripe, calls)

@@ -97,7 +97,7 @@ class Repository:
                 repo_type="dataset",
                 revision=self.branch,
                 parent_commit=before,
-                folder_path=folder.path,
+                folder_path=folder.here,
                 allow_patterns=files,
                 delete_patterns=[*SHARDS, *stale],
                 commit_message=f"Publish {dataset_name(folder.manifest().spec)}",

@@ -13,11 +13,11 @@ from typing import Any, BinaryIO
 
 from aegen import hub, storage
 from aegen.card import COMPANIONS, Terms, check_card, render, write_companions
-from aegen.engine import Local
+from aegen.engine import Engine
 from aegen.errors import BadData, FolderConflict, InvalidSpec
 from aegen.folder import MANIFEST, Folder, Manifest, differences, parse_manifest
 from aegen.progress import Progress, silent
-from aegen.shards import Aside, FileInfo, file_info
+from aegen.shards import Aside, FileInfo, file_info, file_size
 from aegen.verify import check_files, verify
 
 Opener = Callable[[str], BinaryIO]
@@ -71,16 +71,16 @@ def targets(folders: list[Path], to: str, **settings: Any) -> list[tuple[Folder,
 
 
 def publish(
-    folder: Folder, target: Target, engine: Local, progress: Progress = silent, dry_run: bool = False
+    folder: Folder, target: Target, engine: Engine, progress: Progress = silent, dry_run: bool = False
 ) -> Published:
     """Verify, render the card, send what is missing. Again, it changes nothing; interrupted, it can be run again."""
     verify(folder, engine, progress)
     manifest = folder.manifest()
-    made = render(folder, manifest, Terms.of(folder, manifest))
+    made = render(folder, manifest, Terms.of(folder, manifest), engine)
     check_card(folder)
     files = {name: len(made[name]) for name in made}
     files |= {name: info.bytes for name, info in sorted(manifest.files.items())}
-    files |= {MANIFEST: (folder / MANIFEST).stat().st_size}
+    files |= {MANIFEST: file_size(folder / MANIFEST)}
     if dry_run:
         return Published(target.to, files, False)
     if any(not (folder / name).is_file() or (folder / name).read_bytes() != made[name] for name in made):
@@ -95,7 +95,7 @@ def publish(
         commit, changed = place.send(folder, list(files), stale, target.tag, target.force, same)
         return Published(target.to, files, changed, commit)
     where = storage.Place.open(target.to)
-    if where.is_folder(folder.path):
+    if where.is_folder(folder.here):
         raise FolderConflict(f"{target.to}: this is the dataset itself")
     there = _replaceable(target, where, manifest)
     return Published(target.to, files, where.send(folder, list(files), stale, manifest, there))

@@ -103,7 +103,7 @@ class Place:
                 for name in superfluous:
                     self.files.rm_file(f"{self.root}/{name}")
                 for name in missing:
-                    self._put(folder / name, f"{self.root}/{name}")
+                    self._put(folder.here / name, f"{self.root}/{name}")
         except FileNotFoundError as error:
             raise NoAccess(f"{self.url}: no such place ({_short(error)})") from None
         return True

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from aegen.arrow import of_numbers, to_numbers
 from aegen.columns import EQUALS_ID, FIRST_INTEGER_ID, SYMBOLS, arithmetic_vocabulary, integers_of, intern
 from aegen.contract import Contract, read_contract
-from aegen.engine import Local
+from aegen.engine import Engine
 from aegen.equation import EQUALS, OPERATORS, Integers, Tokens, fold, integer_type, is_integer, value
 from aegen.errors import BadData
 from aegen.escape import split_state
@@ -28,7 +28,7 @@ Findings = dict[str, int]
 STEP_CONFIGS = ("expert", "variants_expert", "augmented", "tags")
 
 
-def verify(folder: Folder, engine: Local, progress: Progress = silent) -> Findings:
+def verify(folder: Folder, engine: Engine, progress: Progress = silent) -> Findings:
     """Check everything; the first thing that is wrong is an error that names the file."""
     manifest = folder.manifest()
     check_files(folder, manifest)
@@ -87,7 +87,7 @@ def check_files(folder: Folder, manifest: Manifest) -> None:
             if file.metadata.num_rows != wanted.rows:
                 raise BadData(f"{path}: {file.metadata.num_rows} rows, the manifest says {wanted.rows}")
     for config in SCHEMAS:
-        for path in sorted((folder / config).glob("*.parquet")):
+        for path in folder.there(config):
             if f"{config}/{path.name}" not in manifest.files:
                 raise BadData(f"{path}: not in the manifest")
 

@@ -42,6 +42,8 @@ def write(path: Path, content: bytes) -> None:
             os.close(folder)
     except OSError as error:
         raise Failed(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        aside.unlink(missing_ok=True)  # half of it would only fill a full disk
 
 
 def digest(path: Path) -> str:
