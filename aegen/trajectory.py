@@ -22,7 +22,7 @@ from aegen.metrics import Metric
 from aegen.scripts import Scripts
 from aegen.shards import STEPS
 
-CHUNK = 1 << 12  # states that are written at a time: what they are made of stays in the processor's cache
+CHUNK = 1 << 14  # states that are written at a time: what they are made of stays in the processor's cache
 
 
 def trajectory(state: Tokens, goal: Tokens, metric: Metric, design: Design) -> list[tuple[Tokens, Tokens]]:
