@@ -18,6 +18,8 @@ View = Literal["scripts", "span", "opened"]
 VIEWS: tuple[View, ...] = ("scripts", "span", "opened")
 
 REACH = 48  # tokens that a network reads from each end of a state, at most
+WINDOW = 4  # tokens on each side of the place that is asked for,
+NEAR = 16  # where states are longer than that: else the two ends show it well enough (AEC: 64.2 without, 62.7 with)
 SPAN = 64  # tokens that one action replaces, at most
 PAIRS_PER_SCRIPT = 50  # whole scripts are classes where each has as many demonstrations on average
 MAX_SCRIPTS = 1 << 14
@@ -35,6 +37,7 @@ class Knowledge:
     span: int = 1  # widest span that an action replaces
     written: tuple[int, ...] = ()  # tokens that no source has: what the agent wrote itself
     scripts: tuple[Script, ...] = ()
+    window: int = 0  # tokens on each side of the place that is asked for
 
     @classmethod
     def parse(cls, values: object, contract: Contract, where: str) -> Knowledge:
@@ -65,6 +68,7 @@ class Knowledge:
             read.number("span", 1, SPAN),
             tuple(written),
             tuple(tuple((position, token) for position, token in script) for script in scripts),
+            read.number("window", 0, WINDOW),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -109,7 +113,7 @@ def survey(steps: Steps, contract: Contract, config: Config) -> Knowledge:
     if config.view in ("scripts", "span"):
         raise InvalidConfig(f"view {config.view}: these demonstrations do not allow it")
     reach = min(max(longest, 1), REACH)
-    return Knowledge("opened", reach, reach)
+    return Knowledge("opened", reach, reach, window=WINDOW if longest > NEAR else 0)
 
 
 def read_positions(actions: Tensor, contract: Contract, slot: str) -> Tensor:

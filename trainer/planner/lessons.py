@@ -28,7 +28,6 @@ from trainer.environment import splice
 from trainer.planner.knowledge import whole_scripts
 from trainer.planner.model import Planner
 from trainer.planner.moves import END, Moves
-from trainer.planner.networks import both_ends
 from trainer.planner.recipe import Part, Stage
 from trainer.seeding import generator
 from trainer.steps import Steps
@@ -236,14 +235,13 @@ class Lessons:
 
     def token_rows(self, stage: Stage, draw: torch.Generator) -> Lesson:
         """Views and the classes of the token network."""
-        reach = self.model.knowledge.reach
         if self.model.knowledge.view != "opened":
             rows = self.mine(torch.randint(len(self.tokens), (stage.batch,), generator=draw))
             states, lengths = self.tokens.states[rows], self.tokens.lengths[rows]
             answers = self.tokens.answers[rows]
         else:
             states, lengths, answers = map(self.mine, self.masked_rows(stage.batch, draw))
-        return Lesson("token", both_ends(states, lengths, reach), lengths, answers[:, None], None, stage.smoothing)
+        return Lesson("token", self.model.token_view(states, lengths), lengths, answers[:, None], None, stage.smoothing)
 
     def masked_rows(self, batch: int, draw: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Demonstrated fillings and, for the rest of the batch, masked tokens of goals."""

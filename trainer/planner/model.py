@@ -17,7 +17,7 @@ from trainer.environment import Splices, splice
 from trainer.planner.decoding import Plan, decode_opened, decode_scripts, decode_spans
 from trainer.planner.knowledge import Knowledge, survey
 from trainer.planner.moves import Moves
-from trainer.planner.networks import GAP_FEATURES, TOKEN_FEATURES, Places, Reader, both_ends
+from trainer.planner.networks import GAP_FEATURES, TOKEN_FEATURES, Places, Reader, around, both_ends
 from trainer.planner.recipe import BETAS, RECIPES, Part
 from trainer.policy import Policy
 from trainer.steps import Steps
@@ -47,10 +47,10 @@ class Planner(Policy):
         self.confident = knowledge.view == "opened" and config.confidence
         self.features = GAP_FEATURES + (TOKEN_FEATURES if "operation" in contract.slots else 0)
         if knowledge.view == "scripts":
-            self.token = Reader(tokens, knowledge.reach, len(knowledge.scripts), self.recipe.token)
+            self.token = Reader(tokens, 2 * knowledge.reach, len(knowledge.scripts), self.recipe.token)
             self.register_scripts(knowledge)
             return
-        self.token = Reader(tokens, knowledge.reach, tokens, self.recipe.token)
+        self.token = Reader(tokens, 2 * (knowledge.reach + knowledge.window), tokens, self.recipe.token)
         kinds = 2 if self.moves.spans else self.moves.kinds
         told = self.features if self.confident else 0
         self.plan = Places(tokens, knowledge.plan_reach, kinds, self.recipe.plan, told)
@@ -122,8 +122,15 @@ class Planner(Policy):
 
     def token_chances(self, states: Tensor, lengths: Tensor) -> Tensor:
         """Log-probabilities of the token network's classes (b, classes), for play."""
-        views = both_ends(states, lengths, self.knowledge.reach)
+        views = self.token_view(states, lengths)
         return torch.cat([self.token(view).float().log_softmax(-1) for view in torch.split(views, QUESTIONS)])
+
+    def token_view(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """What the token network sees: both ends, and what stands beside the place that is asked for."""
+        ends = both_ends(states, lengths, self.knowledge.reach)
+        if not self.knowledge.window:
+            return ends
+        return torch.cat((ends, around(states, self.query, self.knowledge.window)), 1)
 
     def spans(self, states: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
         """The tokens (b, span) that edits replace, and how many they are."""

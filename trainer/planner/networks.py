@@ -42,15 +42,28 @@ def both_ends(states: Tensor, lengths: Tensor, reach: int) -> Tensor:
     return torch.cat((left, right), 1)
 
 
-class Reader(nn.Module):
-    """A view of a state (b, 2 r) → scores (b, outputs)."""
+def around(states: Tensor, token: int, window: int) -> Tensor:
+    """The tokens beside the first occurrence of one, left and right of it (b, 2 w).
 
-    def __init__(self, tokens: int, reach: int, outputs: int, shape: Shape, features: int = 0) -> None:
+    >>> around(torch.tensor([[5, 9, 7, 8]]), 9, 2).tolist()
+    [[0, 5, 7, 8]]
+    """
+    centre = (states == token).long().argmax(1, keepdim=True)
+    beside = [offset for offset in range(-window, window + 1) if offset]
+    place = centre + torch.tensor(beside, device=states.device, dtype=torch.long)
+    inside = (place >= 0) & (place < states.shape[1])
+    return states.gather(1, place.clamp(0, states.shape[1] - 1)).masked_fill(~inside, PAD)
+
+
+class Reader(nn.Module):
+    """A view of a state (b, places) → scores (b, outputs)."""
+
+    def __init__(self, tokens: int, places: int, outputs: int, shape: Shape, features: int = 0) -> None:
         super().__init__()
         self.kind = shape.kind
         self.embed = nn.Embedding(tokens, shape.embedding)
         stream = shape.width if shape.kind == "normed" else shape.hidden
-        self.first = nn.Linear(2 * reach * shape.embedding, stream)
+        self.first = nn.Linear(places * shape.embedding, stream)
         self.features = nn.Linear(features, stream) if features else None
         self.dropout = nn.Dropout(shape.dropout)
         if shape.kind == "normed":
@@ -115,7 +128,7 @@ class Places(nn.Module):
     def __init__(self, tokens: int, reach: int, kinds: int, shape: Shape, features: int = 0) -> None:
         super().__init__()
         self.reach, self.features = reach, features
-        self.reader = Reader(tokens, reach, 1 + self.summary, shape, 2 * (reach + 1) * features)
+        self.reader = Reader(tokens, 2 * reach, 1 + self.summary, shape, 2 * (reach + 1) * features)
         self.around = nn.Linear((2 * self.window + 1) * shape.embedding, self.local)
         self.summed = nn.Linear(self.summary, self.local, bias=False)
         self.told = nn.Linear(features, self.local, bias=False) if features else None

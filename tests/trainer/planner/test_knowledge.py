@@ -26,6 +26,17 @@ def test_scripts_need_fifty_demonstrations_each(tmp_path, bench):
     )
 
 
+@pytest.mark.parametrize(("length", "window"), [(16, 0), (17, 4)])
+def test_long_states_are_also_read_around_the_place_that_is_asked_for(tmp_path, bench, length, window):
+    words = tuple("abcdefghijklmnopqrstuvwxyz"[:length])
+    pairs = [(words[:-1], words), (words[1:], words)]
+    opened = bench(write_dataset(tmp_path, "edit", {"train": pairs}, arithmetic=False), updates=3)
+    assert opened.knowledge.window == window
+    turns = list(opened.lessons().turns(0))
+    assert turns[0].batch.states.shape[1] == 2 * (length + window)
+    assert opened.model.decide(opened.steps.states.long(), opened.steps.lengths.long()).isfinite().all()
+
+
 def test_scripts_need_tokens_that_no_source_has(tmp_path, bench):
     pairs = [((str(number), "1"), (str(number), "+", "1")) for number in range(60)]
     pairs += [(("+", "1"), ("+", "+", "1"))] * 10

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from trainer.planner.networks import Places, Reader, Shape, both_ends, summed_table
+from trainer.planner.networks import Places, Reader, Shape, around, both_ends, summed_table
 
 
 def test_both_ends_of_short_and_long_states():
@@ -14,6 +14,11 @@ def test_both_ends_of_short_and_long_states():
     assert both_ends(states[1:2, :2], torch.tensor([2]), 3).tolist() == [[1, 2, 0, 0, 1, 2]]
 
 
+def test_what_stands_beside_a_token():
+    states = torch.tensor([[9, 1, 2, 3], [1, 2, 3, 9], [1, 9, 2, 0]])
+    assert around(states, 9, 2).tolist() == [[0, 0, 1, 2], [2, 3, 0, 0], [0, 1, 2, 0]]
+
+
 def test_the_table_is_the_product():
     embed, layer = torch.nn.Embedding(7, 4), torch.nn.Linear(3 * 4, 5)
     tokens = torch.randint(7, (50, 3))
@@ -24,7 +29,7 @@ def test_the_table_is_the_product():
 @pytest.mark.parametrize("kind", ["plain", "residual", "normed"])
 def test_a_row_does_not_depend_on_the_others(kind):
     torch.manual_seed(0)
-    reader = Reader(9, 4, 6, Shape(kind, layers=3, hidden=16, width=8)).eval()
+    reader = Reader(9, 8, 6, Shape(kind, layers=3, hidden=16, width=8)).eval()
     views = torch.randint(9, (40, 8))  # more rows than tokens: by the table
     assert torch.allclose(reader(views)[:3], reader(views[:3]), atol=1e-5)
 
