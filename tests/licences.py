@@ -1,4 +1,4 @@
-"""The licence of every package that ``constraints.txt`` locks: ``python -m tests.licences > docs/licences.md``."""
+"""The licence of every package that ``constraints.txt`` locks: ``python -m tests.licences > cards/licences.md``."""
 
 from __future__ import annotations
 
