@@ -24,7 +24,7 @@ def test_every_requirement_is_locked():
 
 
 def test_every_licence_is_listed_and_permissive():
-    page = (ROOT / "docs" / "licences.md").read_text()
+    page = (ROOT / "cards" / "licences.md").read_text()
     for package in locked():
         said = licence(package)
         if said is None:
