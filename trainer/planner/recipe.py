@@ -65,6 +65,6 @@ RECIPES: dict[View, Recipe] = {
     "opened": Recipe(
         Shape("residual", layers=3),
         Shape("residual", layers=2, hidden=256, embedding=16, dropout=0.2),
-        (Stage("token", 8000, 4e-3, 0.5, 256, 0.1), Stage("plan", 2000, 1.5e-3, 1.0, 256, 0.1)),
+        (Stage("token", 4800, 4e-3, 0.5, 256, 0.1), Stage("plan", 1200, 1.5e-3, 1.0, 256, 0.1)),
     ),
 }
