@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test test-faults bench lint clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "aegen needs Python 3.11 or newer (set PYTHON=...)")'
@@ -12,15 +12,18 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	touch $@
 
 demo: $(VENV)/installed
-	$(BIN)/aegen build aec --n 10 --l 5 --d 10000 --out demo/aec
-	$(BIN)/aegen show demo/aec --rows 2
-	$(BIN)/trainer fit demo/aec --preset cpu --out demo/run --resume
-	@echo "The paper's NAR* + TA after hours on a GPU: token 82.70, sequence 49.64, equation 50.15. Here:"
-	$(BIN)/trainer evaluate demo/run
-	$(BIN)/trainer edit demo/run "- 2 * + 4 10 + 8 / 8 = 8" "7 + - 5 - 5 = 2" "8 / 2 / 2 + 3 = 5"
+	$(BIN)/aegen build aes --n 100 --l 5 --d 10000 --out demo/aes
+	$(BIN)/aegen show demo/aes --rows 2
+	$(BIN)/trainer sweep cards/sweeps/demo.toml
+	$(BIN)/trainer edit demo/runs/aes/planner+ta/seed-0 \
+	  "61 + 6 - ( 81 - 73 ) = 59" "44 + 95 / ( 1 + 4 ) - ( 35 - 8 ) = 36" "( 3 * 4 ) / ( 10 - 4 ) + 5 = 7"
+	$(BIN)/trainer report demo/runs --out demo/report
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest
+
+test-faults: $(VENV)/installed
+	$(BIN)/python -m pytest -m faults $(ARGS)
 
 bench: $(VENV)/installed
 	$(BIN)/python -m tests.bench $(ARGS)

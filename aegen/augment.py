@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aegen.columns import Ragged
+from aegen.columns import ABSENT, Ragged
 from aegen.edits import Splice
 from aegen.equation import Integers, Tokens
 from aegen.errors import InvalidSpec
@@ -87,9 +87,9 @@ def augmented_starts(pairs: Pairs, scripts: Scripts, options: Augmentation, summ
         step = max(1, BUDGET // ((choices + edits + 1) * (2 * edits + 1)))
         for at in range(0, len(group), step):
             part = group[at : at + step]
-            chosen = _sampled(pairs.ids[part], edits, options) if capped else _all_choices(edits)
-            path = np.broadcast_to(_path(edits), (len(chosen), edits + 1, edits))
-            states = _execute(pairs, scripts, part, np.concatenate([chosen, path], axis=1))
+            chosen = _sampled(pairs.ids[part], edits, options) if capped else all_choices(edits)
+            passed = np.broadcast_to(path(edits), (len(chosen), edits + 1, edits))
+            states = execute(pairs, scripts, part, np.concatenate([chosen, passed], axis=1))
             row, choice = np.nonzero(_kept(states, len(part), edits, options.algorithm, capped))
             parts.append((part[row], choice, states.rows(row * (len(states) // len(part)) + choice)))
     return _starts(parts)
@@ -116,12 +116,12 @@ def _kept(states: Ragged, pairs: int, edits: int, algorithm: str, capped: bool) 
     return ~(seen_before | on_path)
 
 
-def _path(edits: int) -> npt.NDArray[np.bool_]:
+def path(edits: int) -> npt.NDArray[np.bool_]:
     """(1, edits + 1, edits): no edit, the first one, the first two, …"""
     return np.tri(edits + 1, edits, -1, dtype=bool)[None]
 
 
-def _all_choices(edits: int) -> npt.NDArray[np.bool_]:
+def all_choices(edits: int) -> npt.NDArray[np.bool_]:
     """(1, 2^edits, edits): executing comes before skipping, the first edit decides first."""
     numbers = np.arange(2**edits)[::-1, None]
     return ((numbers >> np.arange(edits)[::-1]) & 1).astype(bool)[None]
@@ -135,24 +135,48 @@ def _sampled(ids: npt.NDArray[np.int64], edits: int, options: Augmentation) -> n
     return words >= np.uint64(2**63)
 
 
-def _execute(pairs: Pairs, scripts: Scripts, part: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_]) -> Ragged:
-    """The states after the chosen edits: pieces of the source where nothing is done, of the goal where it is."""
+def execute(pairs: Pairs, scripts: Scripts, part: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_]) -> Ragged:
+    """The states after the chosen edits, choice by choice.
+
+    What can be in a state of a pair is laid out once, left to right: what stays, what each edit removes, what it adds.
+    Every choice then says what of it is there.
+    """
     edits, choices = chosen.shape[2], chosen.shape[1]
+    tokens, owners = _laid_out(pairs, scripts, part, edits)
+    there = np.ones((len(chosen), choices, 2 * edits + 2), dtype=bool)
+    there[:, :, 1 : edits + 1] = ~chosen
+    there[:, :, edits + 1 : -1] = chosen
+    there[:, :, -1] = False  # behind the end
+    if len(chosen) == 1:
+        present = there[0].take(owners, axis=1).transpose(1, 0, 2)
+    else:
+        present = np.take_along_axis(there, owners[:, None], axis=2)
+    return Ragged.of_cells(np.where(present, tokens[:, None], ABSENT).reshape(len(part) * choices, tokens.shape[1]))
+
+
+def _laid_out(
+    pairs: Pairs, scripts: Scripts, part: npt.NDArray[np.int64], edits: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Tokens of each pair as cells, and to what they belong.
+
+    0 stays, 1 … edits is removed by that edit, edits + 1 … 2 * edits is added by it; -1 is behind the end.
+    """
     at = scripts.offsets[part][:, None] + np.arange(edits)  # (pairs, edits)
-    start, stop = scripts.start[at], scripts.stop[at]
-    new_start, new_stop = scripts.new_start[at], scripts.new_stop[at]
+    start, stop, new_start, new_stop = (column[at] for column in scripts.edits)
     source, goal = pairs.sources.offsets[part][:, None], len(pairs.sources.values) + pairs.goals.offsets[part][:, None]
-    edges = np.zeros((len(part), 1), dtype=np.int64)
-    begin = np.empty((len(part), choices, 2 * edits + 1), dtype=np.int64)
-    length = np.empty_like(begin)
-    kept = np.concatenate([edges, stop], axis=1)  # what lies between two edits stays
-    begin[:, :, 0::2] = (source + kept)[:, None]
-    length[:, :, 0::2] = (np.concatenate([start, pairs.sources.lengths[part][:, None]], axis=1) - kept)[:, None]
-    begin[:, :, 1::2] = np.where(chosen, (goal + new_start)[:, None], (source + start)[:, None])
-    length[:, :, 1::2] = np.where(chosen, (new_stop - new_start)[:, None], (stop - start)[:, None])
+    begin = np.empty((len(part), 3 * edits + 1), dtype=np.int64)
+    end = np.empty_like(begin)
+    begin[:, 0], begin[:, 3::3] = source[:, 0], source + stop
+    end[:, 0:-1:3], end[:, -1] = source + start, source[:, 0] + pairs.sources.lengths[part]
+    begin[:, 1::3], end[:, 1::3] = source + start, source + stop
+    begin[:, 2::3], end[:, 2::3] = goal + new_start, goal + new_stop
+    lengths = (end - begin).ravel()
     pool = np.concatenate([pairs.sources.values, pairs.goals.values])
-    rows = np.arange(0, begin.size + 1, 2 * edits + 1)
-    return Ragged.of_slices(pool, begin.ravel(), length.ravel(), rows)
+    tokens = Ragged.of_slices(pool, begin.ravel(), lengths, np.arange(0, begin.size + 1, 3 * edits + 1))
+    owner = np.zeros(3 * edits + 1, dtype=np.int32)
+    owner[1::3], owner[2::3] = np.arange(edits) + 1, np.arange(edits) + edits + 1
+    owners = Ragged(np.repeat(np.tile(owner, len(part)), lengths), tokens.offsets)
+    return tokens.padded(), owners.padded()
 
 
 def _starts(parts: list[tuple[Integers, Integers, Ragged]]) -> Starts:

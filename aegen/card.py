@@ -15,17 +15,20 @@ from typing import Any
 from aegen import __version__, pictures
 from aegen.contract import Contract, read_contract
 from aegen.croissant import CROISSANT, croissant
-from aegen.errors import FolderConflict, InvalidSpec
+from aegen.demonstrations import task_name
+from aegen.engine import Engine, Local
+from aegen.errors import BadData, FolderConflict, InvalidSpec
 from aegen.folder import Folder, Manifest
 from aegen.frontmatter import front_matter
 from aegen.generate import read_spec
 from aegen.header import default_config, header
-from aegen.histograms import Histograms, histograms
-from aegen.recipe import dataset_name, recipe
+from aegen.recipe import check_recorded, dataset_name, recipe
+from aegen.remote import Remote
 from aegen.shards import FORMAT, Aside, open_shard
 from aegen.show import Trajectory, draw_steps, trajectories
 from aegen.spec import SPLITS, Spec
 from aegen.stats import DEMONSTRATIONS, figures
+from aegen.survey import Survey, survey, together
 from aegen.verify import overlaps
 
 CARD = "README.md"
@@ -70,9 +73,11 @@ def check_card(folder: Folder) -> None:
         raise FolderConflict(f"{folder / CARD}: not a card that aegen rendered; move it away first")
 
 
-def write_card(folder: Folder, manifest: Manifest, terms: Terms | None = None) -> list[str]:
+def write_card(
+    folder: Folder, manifest: Manifest, terms: Terms | None = None, engine: Engine | None = None
+) -> list[str]:
     """Render all companions into the folder; those that no longer belong there go. Their names."""
-    made = render(folder, manifest, terms or Terms.of(folder, manifest))
+    made = render(folder, manifest, terms or Terms.of(folder, manifest), engine)
     write_companions(folder, made)
     return list(made)
 
@@ -89,12 +94,18 @@ def write_companions(folder: Folder, made: dict[str, bytes]) -> None:
                 aside.write_bytes(made[name])
 
 
-def render(folder: Folder, manifest: Manifest, terms: Terms) -> dict[str, bytes]:
-    """The companions by name."""
-    contracts = {c: read_contract(folder, manifest, c) for c in DEMONSTRATIONS if c in manifest.configs}
-    counted = {config: histograms(folder, manifest, config, made.design) for config, made in contracts.items()}
+def render(folder: Folder, manifest: Manifest, terms: Terms, engine: Engine | None = None) -> dict[str, bytes]:
+    """The companions by name. Rows are read where the engine runs, but for the few that are shown."""
+    engine = engine or Local()
+    check_recorded(manifest.spec, folder.path)
+    if not manifest.shards("pairs", "train") or not manifest.shards(default_config(manifest), "train"):
+        raise BadData(f"{folder.path}: the manifest lists no pairs to train on")
+    contracts = {c: read_contract(folder, manifest, c, engine) for c in DEMONSTRATIONS if c in manifest.configs}
+    surveys = survey(folder, manifest, contracts, engine)
+    counted = {config: together(found for key, found in surveys.items() if key[0] == config) for config in contracts}
     drawn = pictures.draw(counted) if pictures.can_draw() else {}
-    page = Page(folder, manifest, terms, contracts, figures(folder, manifest), _shared(folder, manifest), counted)
+    counts = figures(manifest, contracts, surveys)
+    page = Page(folder, manifest, terms, contracts, counts, _shared(folder, manifest, engine), counted, _sizes(surveys))
     return {
         CARD: page.text(list(drawn)).encode(),
         CROISSANT: croissant(manifest, page.name, page.summary, terms.license).encode(),
@@ -112,7 +123,8 @@ class Page:
     contracts: dict[str, Contract]
     figures: dict[str, Any]
     shared: dict[str, int]
-    counted: dict[str, Histograms]
+    counted: dict[str, Survey]
+    in_memory: dict[tuple[str, str], int]  # bytes by config and split
 
     @property
     def name(self) -> str:
@@ -124,7 +136,7 @@ class Page:
 
     @property
     def task(self) -> str:
-        return str(self.manifest.spec["pairs"]["task"])
+        return task_name(self.manifest.spec)
 
     @property
     def summary(self) -> str:
@@ -136,7 +148,7 @@ class Page:
         return _fill(
             "dataset",
             front=front_matter(
-                header(self.folder, self.manifest, self.name, self.terms.license, self.terms.language)
+                header(self.manifest, self.in_memory, self.name, self.terms.license, self.terms.language)
             ).rstrip(),
             title=self.name,
             about="\n\n".join(self._prose()),
@@ -276,13 +288,20 @@ class Page:
         return f"`{self.terms.license}`: that of the imported texts, as whoever rendered this card stated it."
 
 
-def _shared(folder: Folder, manifest: Manifest) -> dict[str, int]:
+def _sizes(surveys: dict[tuple[str, str], Survey]) -> dict[tuple[str, str], int]:
+    return {key: found.bytes for key, found in surveys.items()}
+
+
+def _shared(folder: Folder, manifest: Manifest, engine: Engine) -> dict[str, int]:
     """Sources that two splits share; split by source has none by construction, and `aegen verify` counts them."""
     spec = read_spec(manifest.spec, folder.path)
-    return {} if spec and spec.split == "source" else overlaps(folder, manifest)
+    if spec and spec.split == "source":
+        return {}
+    (found,) = engine.map(overlaps, [(folder, manifest)])
+    return found
 
 
-def _read(path: Path) -> str:
+def _read(path: Path | Remote) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
@@ -291,7 +310,10 @@ def _fill(template: str, **values: object) -> str:
 
 
 def _template(name: str) -> str:
-    return (TEMPLATES / f"{name}.md").read_text(encoding="utf-8")
+    path = TEMPLATES / f"{name}.md"
+    if path not in TEMPLATES.glob("*.md"):  # the name of a task comes from a manifest, and could lead anywhere
+        raise BadData(f"the task {name[:80]!a} is unknown here")
+    return path.read_text(encoding="utf-8")
 
 
 def _readable(steps: Trajectory) -> bool:

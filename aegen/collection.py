@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
+from aegen.demonstrations import task_name
 from aegen.errors import InvalidSpec
 from aegen.folder import Folder
 from aegen.generate import read_spec
@@ -28,13 +31,13 @@ def collection(folders: list[Folder], link: str) -> str:
     rows = []
     for folder in folders:
         manifest = folder.manifest()
-        spec = read_spec(manifest.spec, folder.path)
+        spec, task = read_spec(manifest.spec, folder.path), task_name(manifest.spec)
         sizes = [manifest.rows(config) for config in ("pairs", "expert", "augmented")]
         cells = [
-            f"[{dataset_name(manifest.spec)}]({link.replace('{name}', folder.path.resolve().name)})",
-            str(manifest.spec["pairs"]["task"]),
+            f"[{dataset_name(manifest.spec)}]({link.replace('{name}', quote(folder.here.resolve().name))})",
+            task,
             *([str(spec.n), str(spec.l), f"{spec.d:,}"] if spec else [EMPTY] * 3),
             *(f"{size:,}" if size else EMPTY for size in sizes),
         ]
-        rows.append((str(manifest.spec["pairs"]["task"]), (spec.n, spec.l, spec.d) if spec else (0, 0, 0), cells))
+        rows.append((task, (spec.n, spec.l, spec.d) if spec else (0, 0, 0), cells))
     return HEAD + "".join(f"| {' | '.join(cells)} |\n" for _, _, cells in sorted(rows))

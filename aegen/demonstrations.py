@@ -13,22 +13,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from aegen.actions import load_design
+from aegen.actions import Design, load_design
 from aegen.augment import Augmentation, augmented_starts
-from aegen.engine import Local
+from aegen.engine import Engine
 from aegen.environment import writable_tokens
 from aegen.equation import Integers
 from aegen.errors import BadData, InvalidSpec
 from aegen.folder import Folder, SpecTree, write_missing
+from aegen.lattice import certain, lattice_batch, steps_of_all
 from aegen.metrics import Metric, load_metric
 from aegen.progress import Progress, silent
+from aegen.remote import Remote
 from aegen.shards import Description, FileInfo, open_shard, read_batches, write_shard
-from aegen.trajectory import Pairs, Starts, Summary, expert_starts, step_batch
+from aegen.trajectory import Pairs, Summary, expert_starts, step_batch
 
 BATCH = 1024  # pairs at a time; has no influence on the rows
 PORTION = 1 << 22  # tokens of states that are held at once, about
 TASK_DEFAULTS = {"aor": ("levenshtein", "insert"), "aes": ("span", "span"), "aec": ("levenshtein", "edit")}
 TEXT_DEFAULTS = ("levenshtein", "edit")
+# How many tokens the edits of a metric remove and add; a user's own may do anything.
+EDITS = {"levenshtein": ((0, 1), (1, 0), (1, 1)), "lcs": ((0, 1), (1, 0)), "span": ((3, 1),)}
 
 
 @dataclass(frozen=True)
@@ -46,14 +50,34 @@ class Expert:
         (Expert(metric='span', design='span'), Expert(metric='lcs', design='edit'))
         """
         default_metric, default_design = TASK_DEFAULTS.get(task, TEXT_DEFAULTS)
-        return cls(metric or default_metric, load_design(design or default_design).name)
+        asked = cls(metric or default_metric, load_design(design or default_design).name)
+        asked.check(task)
+        return asked
+
+    def check(self, task: str) -> None:
+        """Refuse what cannot work, before there is anything to demonstrate.
+
+        The edits of an equation are known beforehand; of a text we know only what its metric can do at all.
+        """
+        if self.metric == "span" and task in ("aor", "aec"):
+            raise InvalidSpec(f"metric span is made for parentheses, and {task} has none")
+        kinds = EDITS.get(self.metric, ())
+        if task == "aor":
+            kinds = kinds[:1]  # a source lacks tokens, and nothing else
+        refused = [kind for kind in kinds if not load_design(self.design).expresses(*map(np.array, kind))]
+        if refused and (task in TASK_DEFAULTS or len(refused) == len(kinds)):
+            removed, added = refused[0]
+            raise InvalidSpec(
+                f"design {self.design} cannot express an edit that replaces {removed} tokens by {added}, "
+                f"and for {task} metric {self.metric} needs it"
+            )
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "backend": load_metric(self.metric).backend}
 
 
 def write_demonstrations_shard(
-    pairs: Path, path: Path, spec: SpecTree, expert: Expert, augmentation: Augmentation | None
+    pairs: Path | Remote, path: Path | Remote, spec: SpecTree, expert: Expert, augmentation: Augmentation | None
 ) -> list[FileInfo]:
     """One shard of ``expert``, ``variants_expert`` or, with an augmentation, ``augmented``: its path says which."""
     config, kind = path.parent.name, pairs.parent.name
@@ -64,9 +88,7 @@ def write_demonstrations_shard(
     def batches() -> Iterator[pa.RecordBatch]:
         for group in read_batches(pairs, kind):
             for start in range(0, len(group), BATCH):
-                batch = Pairs.of(group.slice(start, BATCH))
-                for part, starts in _light(batch, metric, augmentation, summary):
-                    yield step_batch(part, starts, metric, design, summary)
+                yield from _steps(Pairs.of(group.slice(start, BATCH)), metric, design, augmentation, summary)
 
     def describe() -> Description:
         tokens = frozenset(summary.state_tokens)
@@ -90,17 +112,25 @@ def write_demonstrations_shard(
     return [write_shard(path, config, batches(), describe)]
 
 
-def _light(
-    batch: Pairs, metric: Metric, augmentation: Augmentation | None, summary: Summary
-) -> Iterator[tuple[Pairs, Starts]]:
-    """Starts with their pairs, in portions whose steps together are no longer than some million tokens."""
+def _steps(
+    batch: Pairs, metric: Metric, design: Design, augmentation: Augmentation | None, summary: Summary
+) -> Iterator[pa.RecordBatch]:
+    """All steps from these pairs, in portions that are together no longer than some million tokens."""
     scripts = metric.scripts(batch.sources, batch.goals, batch.alphabet)
     edits = scripts.counts
     lengths = batch.sources.lengths + batch.goals.lengths + 1
     if not augmentation:
         starts = expert_starts(batch)
         for begin, end in portions((edits + 1) * lengths):
-            yield batch, starts.part(begin, end)
+            yield step_batch(batch, starts.part(begin, end), metric, design, summary)
+        return
+    if (
+        edits.max(initial=0) <= augmentation.max_edits
+        and (steps_of_all(edits) * lengths).sum() <= PORTION
+        and metric.shortest
+        and certain(batch, scripts)
+    ):
+        yield lattice_batch(batch, scripts, design, augmentation, summary)
         return
     states = np.where(edits > augmentation.max_edits, augmentation.max_states, 2 ** np.minimum(edits, 20)) + 1
     for first, last in portions(states * lengths):
@@ -108,7 +138,7 @@ def _light(
         starts = augmented_starts(part, scripts.part(first, last), augmentation, summary)
         heavy = ((edits + 1) * lengths)[first:last]
         for begin, end in portions(heavy[starts.pair]):
-            yield part, starts.part(begin, end)
+            yield step_batch(part, starts.part(begin, end), metric, design, summary)
 
 
 def portions(weights: Integers) -> Iterator[tuple[int, int]]:
@@ -136,7 +166,7 @@ def write_demonstrations(
     names: list[str],
     expert: Expert,
     augmentation: Augmentation | None,
-    engine: Local,
+    engine: Engine,
     progress: Progress = silent,
 ) -> dict[str, FileInfo]:
     """Demonstrations for these shards of pairs and variants: the expert's or, with an augmentation, ``augmented``."""

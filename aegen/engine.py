@@ -1,20 +1,37 @@
-"""Where the work runs. An engine maps a pure function over its arguments, lazily and in order; nothing more."""
+"""Where the work runs. An engine maps a pure function over its arguments, lazily and in order; nothing more.
+
+A shard is a pure function of its arguments and what comes back of it is a few numbers, so no engine moves data.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass
-from itertools import islice
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice, takewhile
 from multiprocessing import get_context
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from aegen.errors import Failed, InvalidSpec
+
+if TYPE_CHECKING:
+    from multiprocessing.synchronize import Event
 
 Result = TypeVar("Result")
+PATIENCE = 4  # how many finished results may wait for a slow one before them, for each that is being worked on
+
+
+class Engine(Protocol):
+    """Whatever runs calls somewhere."""
+
+    def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
+        """The results in the order of the calls."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +43,7 @@ class Local:
     """
 
     workers: int = 1
+    _pools: list[Pool] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
         """The results in the order of the calls; stops early without regret when the consumer does."""
@@ -33,30 +51,87 @@ class Local:
             for call in calls:
                 yield function(*call)
             return
-        pending: deque[Future[Result]] = deque()
-        calls = iter(calls)
-        # "forkserver" starts clean processes: Arrow's threads do not survive a plain fork.
-        pool = ProcessPoolExecutor(
-            self.workers, mp_context=get_context("forkserver"), initializer=_follow, initargs=(os.getpid(),)
-        )
+        if not self._pools:
+            self._pools.append(Pool(self.workers))
+        pool = self._pools[0]
+        futures: list[Future[Result]] = []
+
+        def submit(call: tuple[Any, ...]) -> Future[Result]:
+            futures[:] = [future for future in futures if not future.done()]
+            futures.append(pool.executor.submit(function, *call))
+            return futures[-1]
+
+        def ready(waiting: list[Future[Result]]) -> None:
+            wait(waiting, return_when=FIRST_COMPLETED)
+
         try:
-            for call in islice(calls, 2 * self.workers):
-                pending.append(pool.submit(function, *call))
-            while pending:
-                result = pending.popleft().result()
-                pending.extend(pool.submit(function, *call) for call in islice(calls, 1))
-                yield result
+            yield from in_order(submit, ready, results, calls, 2 * self.workers)
+        except BrokenProcessPool:
+            self._pools.clear()
+            raise Failed("a worker process has ended early (out of memory?); run the same command again") from None
+        except KeyboardInterrupt:
+            self._pools.clear()
+            pool.stop.set()  # nobody waits for shards that are half done, only until nobody writes any more
+            pool.executor.shutdown(wait=True, cancel_futures=True)
+            raise
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            for future in futures:
+                future.cancel()
 
 
-def _follow(leader: int) -> None:
-    """Leave Ctrl-C to the leader, and end when it has ended, however it did."""
+def results(futures: list[Future[Result]]) -> Iterator[Result]:
+    """Of futures that are done."""
+    return (future.result() for future in futures)
+
+
+class Pool:
+    """Worker processes that stay for all that an engine is asked to do."""
+
+    def __init__(self, workers: int) -> None:
+        # "forkserver" starts clean processes: Arrow's threads do not survive a plain fork.
+        context = get_context("forkserver")
+        self.stop = context.Event()
+        self.executor = ProcessPoolExecutor(
+            workers, mp_context=context, initializer=_follow, initargs=(os.getpid(), self.stop)
+        )
+
+
+def in_order(
+    submit: Callable[[tuple[Any, ...]], Any],
+    ready: Callable[[list[Any]], None],
+    collect: Callable[[list[Any]], Iterable[Any]],
+    calls: Iterable[tuple[Any, ...]],
+    width: int,
+) -> Iterator[Any]:
+    """Keep ``width`` futures at work and give their results in the order of the calls.
+
+    ``ready`` waits until one of some futures is done, ``collect`` gets the results of those that are. What is
+    finished early is kept, within a limit: results are small, workers that wait are not.
+    """
+    pending: deque[Any] = deque()
+    waiting = iter(calls)
+    while True:
+        working = [future for future in pending if not future.done()]
+        room = min(width - len(working), PATIENCE * width - len(pending))
+        fresh = [submit(call) for call in islice(waiting, max(0, room))]
+        pending.extend(fresh)
+        if not pending:
+            return
+        if not pending[0].done():
+            ready([*working, *fresh])
+        done = list(takewhile(lambda future: future.done(), pending))
+        for _ in done:
+            pending.popleft()
+        yield from collect(done)
+
+
+def _follow(leader: int, stop: Event) -> None:
+    """Leave Ctrl-C to the leader, and end when it says so or has ended, however it did."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
-        while _alive(leader):
-            time.sleep(0.5)
+        while _alive(leader) and not stop.wait(0.5):
+            pass
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -77,3 +152,17 @@ def local(workers: int | None, rows: int) -> Local:
     if workers is None:
         workers = 1 if rows < 1_000_000 else os.cpu_count() or 1
     return Local(workers)
+
+
+@contextmanager
+def start(engine: str | None, workers: int | None, scheduler: str | None, rows: int) -> Iterator[Engine]:
+    """The engine that a command line asks for, for as long as it is needed."""
+    if scheduler and (workers or engine == "local"):
+        raise InvalidSpec(f"--scheduler {scheduler}: the cluster decides where the work runs; leave the others out")
+    if engine != "dask" and not scheduler:
+        yield local(workers, rows)
+        return
+    from aegen.cluster import Dask
+
+    with Dask(workers=workers or os.cpu_count() or 1, scheduler=scheduler) as cluster:
+        yield cluster

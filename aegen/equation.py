@@ -94,13 +94,18 @@ def holds(tokens: Sequence[str]) -> bool:
     return left is not None and left == right
 
 
-def integer_type(n: int, l: int) -> type[np.signedinteger[Any]]:
-    """The narrowest NumPy integer that holds every intermediate number of :func:`fold`.
+def largest(n: int, l: int) -> int:
+    """A bound of every intermediate number of :func:`fold`.
 
     With one common denominator each term of a left side is a product of at most all its l-1 integers,
     each at most n+1, and there are at most l-1 terms; a comparison multiplies the denominator by n+1 once more.
     """
-    bound = max(l - 1, 1) * (n + 1) ** (l - 1)
+    return max(l - 1, 1) * int((n + 1) ** (l - 1))
+
+
+def integer_type(n: int, l: int) -> type[np.signedinteger[Any]]:
+    """The narrowest NumPy integer that holds every intermediate number of :func:`fold`."""
+    bound = largest(n, l)
     for kind in (np.int32, np.int64):
         if bound <= np.iinfo(kind).max:
             return kind

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+LONGEST = 1000  # characters of a message
+
 
 class AegenError(Exception):
     """Base of all errors that are explained to the user in one line."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        """The line; what a stranger's file made too long for one is cut."""
+        text = super().__str__()
+        return text if len(text) <= LONGEST else f"{text[: LONGEST * 3 // 4]} … {text[-LONGEST // 5 :]}"
 
 
 class InvalidSpec(AegenError):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from aegen.engine import Local
-from aegen.errors import BadData, FolderConflict
+from aegen.engine import Engine, Local
+from aegen.errors import BadData, Failed, FolderConflict, InvalidSpec
 from aegen.progress import Progress
+from aegen.remote import Remote, location
 from aegen.shards import (
     FORMAT,
     PART,
@@ -21,12 +24,16 @@ from aegen.shards import (
     FileInfo,
     check_format,
     file_info,
+    file_size,
     open_shard,
     parse_json,
     shard_parts,
 )
 
 MANIFEST = "manifest.json"
+CLAIM = ".writing-"  # begins the name of the file that a writer leaves in a storage for as long as it works
+MAX_MANIFEST = 1 << 28  # bytes; a million files are about 200 MB
+VISIBLE = 10  # seconds until what a worker wrote must be seen from here
 SpecTree = dict[str, dict[str, Any]]
 _INFO_TYPES = {"rows": int, "bytes": int, "sha256": str}
 
@@ -75,7 +82,7 @@ def differences(there: Mapping[str, Any], asked: Mapping[str, Any], prefix: str 
 
 def parse_manifest(raw: bytes, where: object) -> Manifest:
     """A manifest from untrusted bytes; its file names cannot lead out of the folder."""
-    record = parse_json(raw, where)
+    record = parse_json(raw, where, MAX_MANIFEST)
     check_format(record.get("format"), where)
     spec, files = record.get("spec"), record.get("files")
     parts = [*spec.values()] if isinstance(spec, dict) else [None]
@@ -94,13 +101,26 @@ def parse_manifest(raw: bytes, where: object) -> Manifest:
 
 
 class Folder:
-    """A dataset folder on disk; reading needs a manifest, writing a lock."""
+    """A dataset folder, on this machine or behind a URL; reading needs a manifest, writing a lock."""
 
-    def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+    def __init__(self, path: Path | Remote | str) -> None:
+        self.path = location(path)
 
-    def __truediv__(self, name: str) -> Path:
+    def __truediv__(self, name: str) -> Path | Remote:
         return self.path / name
+
+    @property
+    def here(self) -> Path:
+        """The path of a folder that is on this machine; an error for any other."""
+        if isinstance(self.path, Remote):
+            raise InvalidSpec(f"{self.path}: expected a folder on this machine; `aegen pull` brings it here")
+        return self.path
+
+    def there(self, config: str) -> list[Path | Remote]:
+        """The shards of a config that lie there, listed or not, in order."""
+        if isinstance(self.path, Remote):
+            return [*self.path.glob(f"{config}/*.parquet")]
+        return [*sorted(self.path.glob(f"{config}/*.parquet"))]
 
     @property
     def finished(self) -> bool:
@@ -110,6 +130,8 @@ class Folder:
         """The manifest of a finished folder."""
         path = self.path / MANIFEST
         try:
+            if file_size(path) > MAX_MANIFEST:
+                raise BadData(f"{path}: {file_size(path):,} bytes; expected at most {MAX_MANIFEST:,}")
             raw = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             raise BadData(f"{self.path}: no {MANIFEST}, so this is not a finished dataset") from None
@@ -117,6 +139,8 @@ class Folder:
 
     def check_writable(self) -> None:
         """Find out before the work, not after it, that the folder cannot be made."""
+        if isinstance(self.path, Remote):
+            return  # its first answer tells
         parent = self.path
         while not parent.exists() and parent != parent.parent:
             parent = parent.parent
@@ -126,13 +150,40 @@ class Folder:
             raise FolderConflict(f"{self.path}: no permission to write to {parent}")
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold the folder for one writer; what a killed one left aside is removed."""
+    def writing(self, spec: SpecTree | None = None) -> Iterator[None]:
+        """Hold the folder for one writer; what a killed one or a lost worker left aside is removed."""
+        with self._claimed(spec or {}) if isinstance(self.path, Remote) else self._locked(self.path):
+            self._remove_parts()
+            try:
+                yield
+            finally:
+                self._remove_parts()
+
+    def _remove_parts(self) -> None:
+        for part in [*self.path.glob(f".*{PART}"), *self.path.glob(f"*/.*{PART}")]:
+            part.unlink(missing_ok=True)
+
+    @contextmanager
+    def _claimed(self, spec: SpecTree) -> Iterator[None]:
+        """Storages have no locks. Two writers of one spec make the same bytes; of another spec there may be no sign."""
+        mine = f"{CLAIM}{hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]}"
+        with Aside(self / mine) as aside:
+            aside.write_text(json.dumps(spec, sort_keys=True), encoding="utf-8")
+        try:
+            for claim in self.path.glob(f"{CLAIM}*"):
+                if claim.name != mine:
+                    raise FolderConflict(f"{claim}: another spec is being written there; remove this file if it is not")
+            yield
+        finally:
+            (self / mine).unlink(missing_ok=True)
+
+    @contextmanager
+    def _locked(self, path: Path) -> Iterator[None]:
         import fcntl
 
         self.check_writable()
-        self.path.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.path, os.O_RDONLY)  # the folder itself is the lock: no file is left behind
+        path.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDONLY)  # the folder itself is the lock: no file is left behind
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -140,8 +191,6 @@ class Folder:
                 raise FolderConflict(
                     f"{self.path}: another process is writing to it; try again when it is done"
                 ) from None
-            for part in [*self.path.glob(f".*{PART}"), *self.path.glob(f"*/.*{PART}")]:
-                part.unlink()
             yield
         finally:
             os.close(descriptor)
@@ -162,14 +211,14 @@ class Folder:
     def _unfinished_spec(self) -> SpecTree:
         spec: SpecTree = {}
         for config in SCHEMAS:
-            for path in sorted((self.path / config).glob("*.parquet"))[:1]:
+            for path in self.there(config)[:1]:
                 spec.update(_spec_of(path))
         return spec
 
     def remove_unlisted(self, manifest: Manifest, spec: SpecTree) -> None:
         """Remove shards that no manifest lists and that were made for another spec: a run that failed left them."""
         for config in SCHEMAS:
-            for path in sorted((self.path / config).glob("*.parquet")):
+            for path in self.there(config):
                 if f"{config}/{path.name}" not in manifest.files and differences(_spec_of(path), _part(spec, config)):
                     path.unlink()
 
@@ -187,24 +236,35 @@ class Folder:
         with file:
             return file_info(path, file.metadata.num_rows)
 
-    def finish(self, spec: SpecTree, files: Mapping[str, FileInfo]) -> Manifest:
+    def check_there(self, name: str, info: FileInfo) -> None:
+        """What a worker says that it wrote must be seen from here: nobody else would find it either."""
+        deadline = time.monotonic() + VISIBLE  # some shared folders are a little late
+        while not (self / name).is_file() or file_size(self / name) != info.bytes:
+            if time.monotonic() > deadline:
+                raise Failed(f"{self / name}: a worker wrote it, but it is not here; expected a place that all reach")
+            time.sleep(0.2)
+
+    def finish(self, spec: SpecTree, files: Mapping[str, FileInfo], engine: Engine | None = None) -> Manifest:
         """Write the manifest, which makes the dataset complete."""
-        capped = sum(
-            _described(self.path / name).get("capped_pairs", 0) for name in files if name.startswith("augmented/")
-        )
+        augmented = ((self / name,) for name in files if name.startswith("augmented/"))
+        capped = sum((engine or Local()).map(_capped, augmented))
         manifest = Manifest(dict(spec), dict(files), capped)
         with Aside(self.path / MANIFEST) as aside:
             aside.write_text(manifest.to_json(), encoding="utf-8")
         return manifest
 
 
-def _spec_of(path: Path) -> SpecTree:
+def _capped(path: Path | Remote) -> int:
+    return int(_described(path).get("capped_pairs", 0))
+
+
+def _spec_of(path: Path | Remote) -> SpecTree:
     """The spec in a shard's description."""
     spec = _described(path).get("spec")
     return spec if isinstance(spec, dict) else {}
 
 
-def _described(path: Path) -> dict[str, Any]:
+def _described(path: Path | Remote) -> dict[str, Any]:
     file, description = open_shard(path)
     file.close()
     return description
@@ -224,7 +284,7 @@ def _part(spec: SpecTree, config: str) -> SpecTree:
 def write_missing(
     folder: Folder,
     spec: SpecTree,
-    engine: Local,
+    engine: Engine,
     progress: Progress,
     title: str,
     function: Callable[..., list[FileInfo]],
@@ -235,15 +295,23 @@ def write_missing(
     The names of a call are the shards that it makes, in the order in which it returns what became of them.
     """
     files: dict[str, FileInfo] = {}
-    missing = []
-    for names in calls:
-        there = {name: info for name in names if (info := folder.done(name, spec))}
-        if len(there) == len(names):
-            files |= there
-        else:
-            missing.append(names)
-    with progress(title, len(missing)) as advance:
-        for names, made in zip(missing, engine.map(function, (calls[names] for names in missing)), strict=True):
-            files |= zip(names, made, strict=True)
+    jobs = ((folder, names, spec, function, call) for names, call in calls.items())
+    with progress(title, len(calls)) as advance:
+        for names, made in zip(calls, engine.map(_ensure, jobs), strict=True):
+            for name, info in zip(names, made, strict=True):
+                folder.check_there(name, info)
+                files[name] = info
             advance(1)
     return files
+
+
+def _ensure(
+    folder: Folder,
+    names: tuple[str, ...],
+    spec: SpecTree,
+    function: Callable[..., list[FileInfo]],
+    call: tuple[Any, ...],
+) -> list[FileInfo]:
+    """The shards of one call, where it runs: those that an interrupted run has made, or new ones."""
+    there = [info for name in names if (info := folder.done(name, spec))]
+    return there if len(there) == len(names) else function(*call)

@@ -12,18 +12,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from aegen.arrow import of_numbers
-from aegen.columns import Ragged, arithmetic_vocabulary, equation_cells, equation_texts
-from aegen.engine import Local
+from aegen.engine import Engine
 from aegen.equation import Integers
 from aegen.errors import AegenError, BadData, InvalidSpec
 from aegen.folder import Folder, SpecTree, write_missing
+from aegen.pieces import Pieces, equation_cells
 from aegen.progress import Progress, silent
 from aegen.sampling import Draws, Order, derive_key, keyed_hash, order
 from aegen.shards import FORMAT, PAIRS, Description, FileInfo, ShardWriter, shard_name, shard_parts
@@ -31,6 +30,7 @@ from aegen.spec import SPLITS, Spec
 from aegen.tasks import task_of
 
 Cells = Integers
+LONGEST_RUN = 64  # blocks that are counted by one call, at most: some hundred thousand rows
 
 
 def key_of(spec: Spec, purpose: str) -> int:
@@ -53,10 +53,9 @@ class Block:
     targets: Cells
 
     @cached_property
-    def sources(self) -> Ragged:
+    def sources(self) -> Pieces:
         """One source for each equation."""
-        draws = Draws(key_of(self.spec, "source"), self.positions)
-        return Ragged.of_cells(task_of(self.spec).sources(self.targets, draws))
+        return task_of(self.spec).sources(self.targets, Draws(key_of(self.spec, "source"), self.positions))
 
     @cached_property
     def splits(self) -> npt.NDArray[np.int8]:
@@ -65,22 +64,36 @@ class Block:
         return split_of(self.spec, self.sources if by_source else self.positions)
 
     @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Rows of each split."""
+        return np.bincount(self.splits, minlength=len(SPLITS))
+
+    def counts_before(self, row: int) -> npt.NDArray[np.int64]:
+        """Rows of each split before this one."""
+        return np.bincount(self.splits[:row], minlength=len(SPLITS))
+
+    @cached_property
+    def by_split(self) -> npt.NDArray[np.int64]:
+        """The rows of train, then those of validation, then those of test."""
+        return np.argsort(self.splits, kind="stable")
+
+    @cached_property
     def texts(self) -> tuple[pa.StringArray, pa.StringArray]:
-        """All sources and targets."""
-        n = self.spec.n
-        return self.sources.texts(arithmetic_vocabulary(n)), equation_texts(self.targets, n)
+        """All sources and targets, split by split."""
+        targets = Pieces(self.targets, task_of(self.spec).vocabulary)
+        return self.sources.rows(self.by_split).texts(), targets.rows(self.by_split).texts()
 
 
-def split_of(spec: Spec, keys: Ragged | Integers) -> npt.NDArray[np.int8]:
+def split_of(spec: Spec, keys: Pieces | Integers) -> npt.NDArray[np.int8]:
     """70 % of all hashes mean train, 15 % validation, 15 % test.
 
     The hash is of the source or, where that is asked for or a source has one possible target anyway (so that unique
     targets cannot share it), of the position.
     """
     key = key_of(spec, "split")
-    words = keys.hashes(key) if isinstance(keys, Ragged) else keyed_hash(key, keys)
+    words = keys.hashes(key) if isinstance(keys, Pieces) else keyed_hash(key, keys)
     bounds = [np.uint64(2**64 * part // 100) for part in (70, 85)]
-    return ((words >= bounds[0]).view(np.int8) + (words >= bounds[1])).astype(np.int8)
+    return (words >= bounds[0]).view(np.int8) + (words >= bounds[1]).view(np.int8)
 
 
 @lru_cache(maxsize=16)
@@ -93,7 +106,25 @@ def scan(spec: Spec, block: int) -> Block:
 
 def count(spec: Spec, block: int) -> tuple[int, ...]:
     """Rows of each split in one block."""
-    return tuple(np.bincount(scan(spec, block).splits, minlength=len(SPLITS)).tolist())
+    return tuple(scan(spec, block).counts.tolist())
+
+
+def count_run(spec: Spec, first: int, last: int) -> list[tuple[int, ...]]:
+    """Rows of each split in the blocks first … last-1."""
+    return [count(spec, block) for block in range(first, last)]
+
+
+def runs(blocks: int) -> Iterator[tuple[int, int]]:
+    """Blocks in runs that grow: small work ends soon, large work is no flood of messages.
+
+    >>> list(runs(9))
+    [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7), (7, 8), (8, 9)]
+    """
+    first = 0
+    while first < blocks:
+        last = min(blocks, first + min(LONGEST_RUN, 1 + first // 32))
+        yield first, last
+        first = last
 
 
 @dataclass(frozen=True)
@@ -102,19 +133,22 @@ class Layout:
 
     quotas: dict[str, int]
     before: npt.NDArray[np.int64]  # (blocks + 1, splits)
+    block: int = 0  # number of the block that the first line of ``before`` speaks of
 
     def first_id(self, split: str) -> int:
         """Ids run through the splits: train first, then validation, then test."""
         return sum(self.quotas[name] for name in SPLITS[: SPLITS.index(split)])
 
 
-def plan(spec: Spec, engine: Local, progress: Progress = silent) -> Layout:
+def plan(spec: Spec, engine: Engine, progress: Progress = silent) -> Layout:
     """Count until every split is full. Too few equations in the whole space: an error that says how many."""
     blocks = -(-order_of(spec).size // order_of(spec).block)
     quotas = np.array(list(spec.quotas.values()))
     totals = [np.zeros(len(SPLITS), dtype=np.int64)]
     with progress("counting", spec.d) as advance:
-        for found in engine.map(count, ((spec, block) for block in range(blocks))):
+        for found in (
+            counts for run in engine.map(count_run, ((spec, *run) for run in runs(blocks))) for counts in run
+        ):
             totals.append(totals[-1] + found)
             advance(int(np.minimum(totals[-1], quotas).sum() - np.minimum(totals[-2], quotas).sum()))
             if (totals[-1] >= quotas).all():
@@ -136,35 +170,52 @@ def stripes(spec: Spec, layout: Layout) -> int:
     return max(1, -(-layout.quotas["train"] // spec.rows_per_shard))
 
 
-def stripe(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str, int, Block, Integers]]:
+def stripe(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str, int, Block, slice]]:
     """The rows of shard ``index`` of all splits, scanned once: (split, number of the first row, block, rows in it).
 
-    Shards are cut where a training shard is full; the other splits have there what comes between the cuts.
+    Shards are cut where a training shard is full; the other splits have there what comes between the cuts. Rows of a
+    block are counted split by split.
     """
     train = layout.before[:, 0]
     cuts = [index * spec.rows_per_shard, (index + 1) * spec.rows_per_shard]
-    first, last = (int(np.searchsorted(train, cut, side="right")) - 1 for cut in cuts)
-    if index + 1 == stripes(spec, layout):
-        last = len(train) - 1
-    for block in range(first if index else 0, min(last + 1, len(train) - 1)):
-        rows = scan(spec, block)
-        (mine,) = np.nonzero(rows.splits == 0)
-        begin = int(mine[cuts[0] - train[block]]) if index and block == first else 0
-        end = int(mine[cuts[1] - train[block]]) if block == last else len(rows.splits)
+    first, last = _blocks(spec, layout, index)
+    for block in range(first, min(last + 1, len(train) - 1)):
+        rows = scan(spec, layout.block + block)
+        begin, end = np.zeros(len(SPLITS), dtype=np.int64), rows.counts
+        if index and block == first:
+            begin = rows.counts_before(int(rows.by_split[cuts[0] - train[block]]))
+        if block == last:
+            end = rows.counts_before(int(rows.by_split[cuts[1] - train[block]]))
+        offsets = np.cumsum(rows.counts) - rows.counts
         for code, split in enumerate(SPLITS):
-            before = int(layout.before[block, code] + (rows.splits[:begin] == code).sum())
-            found = begin + np.flatnonzero(rows.splits[begin:end] == code)
-            yield split, before, rows, found[: max(layout.quotas[split] - before, 0)]
+            before = int(layout.before[block, code] + begin[code])
+            count = min(int(end[code] - begin[code]), max(layout.quotas[split] - before, 0))
+            start = int(offsets[code] + begin[code])
+            yield split, before, rows, slice(start, start + count)
+
+
+def _blocks(spec: Spec, layout: Layout, index: int) -> tuple[int, int]:
+    """The lines of the layout for the first and the last block of a stripe."""
+    train = layout.before[:, 0]
+    cuts = index * spec.rows_per_shard, (index + 1) * spec.rows_per_shard
+    first, last = (int(np.searchsorted(train, cut, side="right")) - 1 for cut in cuts)
+    return first if index else 0, last if index + 1 < stripes(spec, layout) else len(train) - 1
+
+
+def part_of(layout: Layout, spec: Spec, index: int) -> Layout:
+    """What a worker needs to know to make one stripe: of a large dataset the whole would be too much to send."""
+    first, last = _blocks(spec, layout, index)
+    return Layout(layout.quotas, layout.before[first : last + 2], layout.block + first)
 
 
 def stripe_batches(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str, str, pa.RecordBatch]]:
     """The same rows as batches: (config, split, batch)."""
     for split, first, rows, mine in stripe(spec, layout, index):
-        ids = np.arange(first, first + len(mine)) + layout.first_id(split)
-        texts = [column.take(of_numbers(mine)) for column in rows.texts]
+        ids = np.arange(first, first + mine.stop - mine.start) + layout.first_id(split)
+        texts = [column[mine] for column in rows.texts]
         yield "pairs", split, pa.record_batch([of_numbers(ids), *texts], schema=PAIRS)
         if spec.variants and split == "train":
-            yield "variants", split, variants(spec, ids, rows, mine)
+            yield "variants", split, variants(spec, ids, rows, rows.by_split[mine])
 
 
 def batches(spec: Spec, layout: Layout, config: str, split: str) -> Iterator[pa.RecordBatch]:
@@ -183,23 +234,24 @@ def variants(spec: Spec, ids: Integers, rows: Block, mine: Integers) -> pa.Recor
     targets = rows.targets[mine].repeat(spec.variants, axis=0)
     positions = rows.positions[mine].repeat(spec.variants)
     sources = _draw_variants(spec, targets, positions, np.tile(np.arange(spec.variants), len(mine)))
-    texts = sources.texts(arithmetic_vocabulary(spec.n)), equation_texts(targets, spec.n)
+    texts = sources.texts(), Pieces(targets, task_of(spec).vocabulary).texts()
     return pa.record_batch([of_numbers(ids.repeat(spec.variants)), *texts], schema=PAIRS)
 
 
-def _draw_variants(spec: Spec, targets: Cells, positions: Integers, numbers: Integers) -> Ragged:
+def _draw_variants(spec: Spec, targets: Cells, positions: Integers, numbers: Integers) -> Pieces:
     """Variant ``numbers[row]`` of each row; each attempt is a fresh draw of (position, number, attempt)."""
     by_source = spec.split == "source" and not task_of(spec).one_target
-    parts, waiting, attempt = [], np.arange(len(targets)), 0
-    while len(waiting):
+    found: Pieces | None = None
+    waiting, attempt = np.arange(len(targets)), 0
+    while found is None or len(waiting):
         key = derive_key(key_of(spec, "source"), "variant", attempt)
         words = keyed_hash(key, positions[waiting] * spec.variants + numbers[waiting]).astype(np.int64)
-        drawn = Ragged.of_cells(task_of(spec).sources(targets[waiting], Draws(key, words)))
-        (good,) = np.nonzero(split_of(spec, drawn) == 0) if by_source else (np.arange(len(waiting)),)
-        parts.append((waiting[good], drawn.rows(good)))
-        waiting, attempt = np.delete(waiting, good), attempt + 1
-    order = np.argsort(np.concatenate([rows for rows, _ in parts]))
-    return Ragged.joined([drawn for _, drawn in parts]).rows(order)
+        drawn = task_of(spec).sources(targets[waiting], Draws(key, words))
+        found = drawn if found is None else found
+        found.numbers[waiting] = drawn.numbers
+        waiting = waiting[split_of(spec, drawn) != 0] if by_source else waiting[:0]
+        attempt += 1
+    return found
 
 
 def describe(spec: Spec, config: str, split: str) -> Description:
@@ -231,7 +283,7 @@ def read_spec(tree: SpecTree, where: object) -> Spec | None:
         raise BadData(f"{where}: the manifest's spec is none: {error}") from None
 
 
-def write_stripe(folder: Path, names: tuple[str, ...], spec: Spec, layout: Layout, index: int) -> list[FileInfo]:
+def write_stripe(folder: Folder, names: tuple[str, ...], spec: Spec, layout: Layout, index: int) -> list[FileInfo]:
     """Shard ``index`` of every split: a pure function of spec and index (the layout follows from the spec)."""
     with ExitStack() as stack:
         shards = {
@@ -245,12 +297,12 @@ def write_stripe(folder: Path, names: tuple[str, ...], spec: Spec, layout: Layou
 
 
 def write_pairs(
-    spec: Spec, layout: Layout, folder: Folder, engine: Local, progress: Progress = silent
+    spec: Spec, layout: Layout, folder: Folder, engine: Engine, progress: Progress = silent
 ) -> dict[str, FileInfo]:
     """Write all pairs of a spec that are not there yet; the caller holds the folder and finishes it."""
     parts = [("pairs", split) for split in SPLITS] + ([("variants", "train")] if spec.variants else [])
     total, calls = stripes(spec, layout), {}
     for index in range(total):
         names = tuple(shard_name(config, split, index, total) for config, split in parts)
-        calls[names] = (folder.path, names, spec, layout, index)
+        calls[names] = (folder, names, spec, part_of(layout, spec, index), index)
     return write_missing(folder, spec_tree(spec), engine, progress, "pairs", write_stripe, calls)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from aegen.demonstrations import task_name
-from aegen.folder import Folder, Manifest
-from aegen.shards import SCHEMAS, read_batches
+from aegen.folder import Manifest
+from aegen.shards import SCHEMAS
 from aegen.spec import SPLITS
 
 PAPER = "2210.12276"
@@ -18,8 +18,10 @@ def default_config(manifest: Manifest) -> str:
     return "expert" if "expert" in manifest.configs else "pairs"
 
 
-def header(folder: Folder, manifest: Manifest, name: str, licence: str, language: str) -> dict[str, Any]:
-    """The fields of the front matter."""
+def header(
+    manifest: Manifest, in_memory: dict[tuple[str, str], int], name: str, licence: str, language: str
+) -> dict[str, Any]:
+    """The fields of the front matter; ``in_memory`` are bytes by config and split."""
     task = task_name(manifest.spec)
     rows = sum(info.rows for info in manifest.files.values())
     kinds = ["text-editing", "imitation-learning", *(["arithmetic"] if task != "text" else [])]
@@ -31,7 +33,7 @@ def header(folder: Folder, manifest: Manifest, name: str, licence: str, language
         "size_categories": [SCALES[min(max(0, len(str(rows)) - 3), len(SCALES) - 1)]],
         "tags": ["aegen", *kinds, task, f"arxiv:{PAPER}"],
         "configs": [_config(manifest, config) for config in manifest.configs],
-        "dataset_info": [_info(folder, manifest, config) for config in manifest.configs],
+        "dataset_info": [_info(manifest, in_memory, config) for config in manifest.configs],
     }
 
 
@@ -46,13 +48,11 @@ def _config(manifest: Manifest, config: str) -> dict[str, Any]:
     return {"config_name": config, **default, "data_files": files}
 
 
-def _info(folder: Folder, manifest: Manifest, config: str) -> dict[str, Any]:
+def _info(manifest: Manifest, in_memory: dict[tuple[str, str], int], config: str) -> dict[str, Any]:
     splits = [
         {
             "name": split,
-            "num_bytes": sum(
-                batch.nbytes for name in manifest.shards(config, split) for batch in read_batches(folder / name, config)
-            ),
+            "num_bytes": in_memory[config, split],
             "num_examples": manifest.rows(config, split),
         }
         for split in _splits(manifest, config)

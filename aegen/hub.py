@@ -7,12 +7,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from aegen.card import COMPANIONS
+from aegen.card import CARD, COMPANIONS, MARK
 from aegen.errors import Failed, FolderConflict, InvalidSpec, MissingExtra, NoAccess
-from aegen.folder import MANIFEST, Folder, Manifest
+from aegen.folder import MANIFEST, Folder, Manifest, parse_manifest
 from aegen.recipe import dataset_name
 from aegen.shards import SCHEMAS
 
@@ -29,6 +30,8 @@ def parse(url: str) -> tuple[str, str | None]:
     """
     if match := _URL.fullmatch(url):
         return match[1], match[2]
+    if re.search(r"//[^/]*:", url):
+        raise InvalidSpec("a token in the URL would be seen: run `hf auth login` or set HF_TOKEN")
     raise InvalidSpec(f"{url}: expected hf://org/name or hf://org/name@revision")
 
 
@@ -48,21 +51,37 @@ class Repository:
         with explained(url):
             api = _client().HfApi()
             api.create_repo(name, repo_type="dataset", private=private or None, exist_ok=True)
+            if private and not api.repo_info(name, repo_type="dataset").private:
+                raise FolderConflict(f"{url}: it is there and public: make it private first")
             if branch and branch != "main":
                 api.create_branch(name, branch=branch, repo_type="dataset", exist_ok=True)
         return cls(url, name, branch or "main", api)
 
-    def manifest(self) -> Manifest | None:
-        """Of the dataset that is published there."""
+    def content(self, name: str) -> bytes | None:
+        """One small file, if it is there."""
         errors = _client().errors
         with explained(self.url):
             try:
-                path = self.api.hf_hub_download(self.name, MANIFEST, repo_type="dataset", revision=self.branch)
+                path = self.api.hf_hub_download(self.name, name, repo_type="dataset", revision=self.branch)
             except errors.LocalEntryNotFoundError:  # not reachable, and nothing in the cache
                 raise
             except errors.EntryNotFoundError:
                 return None
-        return Folder(Path(path).parent).manifest()
+            return Path(path).read_bytes()
+
+    def manifest(self) -> Manifest | None:
+        """Of the dataset that is published there."""
+        raw = self.content(MANIFEST)
+        return None if raw is None else parse_manifest(raw, f"{self.url}/{MANIFEST}")
+
+    def foreign(self, manifest: Manifest) -> str | None:
+        """Where no manifest is: the first file that would be replaced or removed; a commit leaves no half work."""
+        page = self.content(CARD)
+        if page is not None and MARK not in page.decode(errors="replace"):
+            return CARD
+        with explained(self.url):
+            there = self.api.list_repo_files(self.name, repo_type="dataset", revision=self.branch)
+        return next((name for name in sorted(there) if any(fnmatch(name, pattern) for pattern in SHARDS)), None)
 
     def send(
         self, folder: Folder, files: list[str], stale: list[str], tag: str | None, force: bool, same: bool
@@ -78,7 +97,7 @@ class Repository:
                 repo_type="dataset",
                 revision=self.branch,
                 parent_commit=before,
-                folder_path=folder.path,
+                folder_path=folder.here,
                 allow_patterns=files,
                 delete_patterns=[*SHARDS, *stale],
                 commit_message=f"Publish {dataset_name(folder.manifest().spec)}",
@@ -128,9 +147,11 @@ def explained(url: str) -> Iterator[None]:
 
 def one_line(error: BaseException) -> str:
     """The error of another library, short and without the token."""
-    text = " ".join(str(error).split())[:200] or type(error).__name__
-    token = _client().get_token()
-    return text.replace(token, "…") if token else text
+    text = str(error)
+    if token := _client().get_token():
+        text = text.replace(token, "…")
+    text = re.sub(r"Bearer [^\s'\"]+", "Bearer …", text)  # however it was quoted
+    return " ".join(text.split())[:200] or type(error).__name__
 
 
 def _client() -> Any:

@@ -6,9 +6,10 @@ stays flat.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,7 @@ class Import:
 def write_imported(
     wanted: Import, counts: dict[str, int], folder: Folder, progress: Progress = silent
 ) -> dict[str, FileInfo]:
-    """All shards of an import, split by split."""
+    """All shards of an import that are not there yet, split by split."""
     tree = wanted.spec_tree()
     files, first_id = {}, 0
     with progress("pairs", sum(counts.values())) as advance:
@@ -147,8 +148,12 @@ def write_imported(
             for index in range(shards):
                 size = min(wanted.rows_per_shard, counts[split] - index * wanted.rows_per_shard)
                 name = shard_name("pairs", split, index, shards)
-                about = _describe(wanted, split, tree)
-                files[name] = write_shard(folder / name, "pairs", _batches(rows, first_id, size), about.copy)
+                if there := folder.done(name, tree):  # by a run that was interrupted
+                    files[name] = there
+                    deque(islice(rows, size if index + 1 < shards else 0), maxlen=0)
+                else:
+                    about = _describe(wanted, split, tree)
+                    files[name] = write_shard(folder / name, "pairs", _batches(rows, first_id, size), about.copy)
                 first_id += size
                 advance(size)
     return files

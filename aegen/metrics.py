@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -32,6 +32,11 @@ class Metric(Protocol):
 
     @property
     def backend(self) -> dict[str, str]: ...
+
+    @property
+    def shortest(self) -> bool:
+        """Whether its scripts are the shortest ones of single tokens, so that they need not be asked for if unique."""
+        ...
 
     def splices(self, state: Tokens, goal: Tokens) -> list[Splice]:
         """The script of one pair: splices that are applied one after the other."""
@@ -65,6 +70,7 @@ class EditOperations:
     name: str
     backend: dict[str, str]
     operations: EditOps
+    shortest: ClassVar[bool] = True
 
     def splices(self, state: Tokens, goal: Tokens) -> list[Splice]:
         """Executed from left to right, an edit lies at its goal index.
@@ -132,6 +138,8 @@ def _lcs() -> Metric:
 
 class Custom:
     """A metric made of a plain function (state, goal) -> splices, checked on every pair that it is given."""
+
+    shortest = False
 
     def __init__(
         self, name: str, function: Callable[[Tokens, Tokens], Iterable[Splice]], backend: dict[str, str]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aegen.errors import MissingExtra
-from aegen.histograms import Histograms
+from aegen.survey import Survey
 
 LENGTHS, KINDS = "trajectory-lengths.png", "edit-kinds.png"
 COLOURS = {"expert": "#0072b2", "augmented": "#e69f00"}
@@ -21,7 +21,7 @@ def can_draw() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def draw(counted: Mapping[str, Histograms]) -> dict[str, bytes]:
+def draw(counted: Mapping[str, Survey]) -> dict[str, bytes]:
     """The pictures that tell more than a sentence would, by file name; ``counted`` is by config."""
     pictures = {}
     if any(found.lengths for found in counted.values()):

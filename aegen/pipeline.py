@@ -10,10 +10,12 @@ from typing import Any
 from aegen.augment import Augmentation
 from aegen.card import check_card, write_card
 from aegen.demonstrations import Expert, read_expert, renamed, write_demonstrations
-from aegen.engine import Local
+from aegen.engine import Engine, Local
+from aegen.errors import InvalidSpec
 from aegen.folder import Folder, Manifest, SpecTree, write_missing
 from aegen.generate import plan, spec_tree, write_pairs
 from aegen.importers import Import, write_imported
+from aegen.metrics import METRICS
 from aegen.progress import Progress, silent
 from aegen.shards import FileInfo
 from aegen.spec import Spec
@@ -22,7 +24,7 @@ from aegen.tags import tags_spec, write_tags_shard
 Done = tuple[Manifest, bool]
 
 
-def generate(spec: Spec, folder: Folder, engine: Local, progress: Progress = silent) -> Done:
+def generate(spec: Spec, folder: Folder, engine: Engine, progress: Progress = silent) -> Done:
     """The pairs of a spec."""
     return _generate(spec, spec_tree(spec), folder, engine, progress)
 
@@ -30,7 +32,7 @@ def generate(spec: Spec, folder: Folder, engine: Local, progress: Progress = sil
 def build(
     spec: Spec,
     folder: Folder,
-    engine: Local,
+    engine: Engine,
     progress: Progress = silent,
     expert: Expert | None = None,
     augmentation: Augmentation | None = None,
@@ -41,13 +43,13 @@ def build(
     return _generate(spec, tree, folder, engine, progress)
 
 
-def _generate(spec: Spec, tree: SpecTree, folder: Folder, engine: Local, progress: Progress) -> Done:
+def _generate(spec: Spec, tree: SpecTree, folder: Folder, engine: Engine, progress: Progress) -> Done:
     if there := _finished(folder, tree):
         return there, False
     layout = plan(spec, engine, progress)  # a spec that asks for too much ends here, before anything is written
-    with folder.writing():
+    with folder.writing(tree):
         files = write_pairs(spec, layout, folder, engine, progress)
-        return _finish(folder, tree, files | _demonstrate(folder, tree, files, engine, progress)), True
+        return _finish(folder, tree, files | _demonstrate(folder, tree, files, engine, progress), engine), True
 
 
 def import_pairs(wanted: Import, folder: Folder, progress: Progress = silent) -> Done:
@@ -56,35 +58,49 @@ def import_pairs(wanted: Import, folder: Folder, progress: Progress = silent) ->
     if there := _finished(folder, tree):
         return there, False
     counts = wanted.count(progress)  # reads everything once, so that bad input ends here
-    with folder.writing():
-        return _finish(folder, tree, write_imported(wanted, counts, folder, progress)), True
+    with folder.writing(tree):
+        return _finish(folder, tree, write_imported(wanted, counts, folder, progress), Local()), True
 
 
-def add_expert(folder: Folder, expert: Expert, engine: Local, progress: Progress = silent) -> Done:
+def add_expert(folder: Folder, expert: Expert, engine: Engine, progress: Progress = silent) -> Done:
     """Expert trajectories for the pairs of a finished folder."""
     return _add(folder, {"expert": expert.as_dict()}, engine, progress)
 
 
-def add_augmented(folder: Folder, augmentation: Augmentation, engine: Local, progress: Progress = silent) -> Done:
-    """Augmented trajectories for a folder that has expert ones."""
+def add_augmented(
+    folder: Folder,
+    augmentation: Augmentation,
+    engine: Engine,
+    progress: Progress = silent,
+    metric: str | None = None,
+) -> Done:
+    """Augmented trajectories for a folder that has expert ones; ``metric`` is the one that the user means to run."""
     expert = read_expert(folder.manifest().spec)
+    if metric and metric != expert.metric:
+        raise InvalidSpec(f"--metric {metric}: the expert of {folder.path} is {expert.metric[:100]}")
+    if expert.metric not in METRICS and not metric:
+        # A manifest may come from a stranger: a name in it is no permission to run what it names.
+        raise InvalidSpec(
+            f"{folder.path}: its expert is {expert.metric[:100]}: to run that code, name it with --metric"
+        )
     # TA is TG from other states: it must be by the same expert, down to the version that breaks ties.
     return _add(folder, {"expert": expert.as_dict(), "augmented": asdict(augmentation)}, engine, progress)
 
 
-def add_tags(folder: Folder, metric: str, engine: Local, progress: Progress = silent) -> Done:
+def add_tags(folder: Folder, metric: str, engine: Engine, progress: Progress = silent) -> Done:
     """Token-level tags for the pairs of a finished folder."""
     return _add(folder, {"tags": tags_spec(metric)}, engine, progress)
 
 
-def _add(folder: Folder, more: SpecTree, engine: Local, progress: Progress) -> Done:
+def _add(folder: Folder, more: SpecTree, engine: Engine, progress: Progress) -> Done:
     there = folder.manifest()
     if done := _finished(folder, more):
         return done, False
     tree = {**there.spec, **more}
-    with folder.writing():
+    with folder.writing(tree):
         folder.remove_unlisted(there, tree)
-        return _finish(folder, tree, there.files | _demonstrate(folder, tree, there.files, engine, progress)), True
+        files = there.files | _demonstrate(folder, tree, there.files, engine, progress)
+        return _finish(folder, tree, files, engine), True
 
 
 def _finished(folder: Folder, tree: SpecTree) -> Manifest | None:
@@ -98,14 +114,14 @@ def _finished(folder: Folder, tree: SpecTree) -> Manifest | None:
     return manifest if set(tree) <= set(manifest.spec) else None
 
 
-def _finish(folder: Folder, tree: SpecTree, files: dict[str, FileInfo]) -> Manifest:
+def _finish(folder: Folder, tree: SpecTree, files: dict[str, FileInfo], engine: Engine) -> Manifest:
     """The card, then the manifest: whoever sees the manifest finds everything else."""
-    write_card(folder, Manifest(tree, files))
-    return folder.finish(tree, files)
+    write_card(folder, Manifest(tree, files), engine=engine)
+    return folder.finish(tree, files, engine)
 
 
 def _demonstrate(
-    folder: Folder, tree: SpecTree, files: Iterable[str], engine: Local, progress: Progress
+    folder: Folder, tree: SpecTree, files: Iterable[str], engine: Engine, progress: Progress
 ) -> dict[str, FileInfo]:
     """The configs of demonstrations that ``tree`` asks for."""
     made: dict[str, FileInfo] = {}

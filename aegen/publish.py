@@ -5,7 +5,7 @@ What is published is sound and has a current card; the manifest arrives with the
 
 from __future__ import annotations
 
-import shutil
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +13,15 @@ from typing import Any, BinaryIO
 
 from aegen import hub, storage
 from aegen.card import COMPANIONS, Terms, check_card, render, write_companions
-from aegen.engine import Local
+from aegen.engine import Engine
 from aegen.errors import BadData, FolderConflict, InvalidSpec
 from aegen.folder import MANIFEST, Folder, Manifest, differences, parse_manifest
 from aegen.progress import Progress, silent
-from aegen.shards import Aside, FileInfo, file_info
+from aegen.shards import Aside, FileInfo, file_info, file_size
 from aegen.verify import check_files, verify
 
 Opener = Callable[[str], BinaryIO]
+MAX_COMPANION = 1 << 26  # bytes of a card, picture or metadata that a reader is willing to take
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,10 @@ class Target:
             if hub.parse(self.to)[1]:
                 raise InvalidSpec(f"{self.to}: expected hf://org/name; a branch is given with --revision")
         elif self.private or self.revision or self.tag:
-            raise InvalidSpec(f"{self.to}: --private, --revision and --tag are for hf://org/name only")
+            raise InvalidSpec("--private, --revision and --tag are for hf://org/name only")
+        for option, name in (("--revision", self.revision), ("--tag", self.tag)):  # before anything is sent
+            if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):
+                raise InvalidSpec(f"{option} {name}: expected letters, digits, dots and dashes, for example v1.0")
 
 
 @dataclass(frozen=True)
@@ -67,16 +71,16 @@ def targets(folders: list[Path], to: str, **settings: Any) -> list[tuple[Folder,
 
 
 def publish(
-    folder: Folder, target: Target, engine: Local, progress: Progress = silent, dry_run: bool = False
+    folder: Folder, target: Target, engine: Engine, progress: Progress = silent, dry_run: bool = False
 ) -> Published:
     """Verify, render the card, send what is missing. Again, it changes nothing; interrupted, it can be run again."""
     verify(folder, engine, progress)
     manifest = folder.manifest()
-    made = render(folder, manifest, Terms.of(folder, manifest))
+    made = render(folder, manifest, Terms.of(folder, manifest), engine)
     check_card(folder)
     files = {name: len(made[name]) for name in made}
     files |= {name: info.bytes for name, info in sorted(manifest.files.items())}
-    files |= {MANIFEST: (folder / MANIFEST).stat().st_size}
+    files |= {MANIFEST: file_size(folder / MANIFEST)}
     if dry_run:
         return Published(target.to, files, False)
     if any(not (folder / name).is_file() or (folder / name).read_bytes() != made[name] for name in made):
@@ -85,25 +89,39 @@ def publish(
     stale = [name for name in COMPANIONS if name not in made]
     if target.to.startswith(hub.SCHEME):
         place = hub.Repository.open(target.to, target.private, target.revision)
-        there = place.manifest()
-        _check_same(target, there, manifest)
-        commit, changed = place.send(folder, list(files), stale, target.tag, target.force, there == manifest)
+        same = _replaceable(target, place, manifest) == manifest and all(
+            place.content(name) == made.get(name) for name in COMPANIONS
+        )
+        commit, changed = place.send(folder, list(files), stale, target.tag, target.force, same)
         return Published(target.to, files, changed, commit)
     where = storage.Place.open(target.to)
-    if where.is_folder(folder.path):
+    if where.is_folder(folder.here):
         raise FolderConflict(f"{target.to}: this is the dataset itself")
-    there = where.manifest()
-    _check_same(target, there, manifest)
+    there = _replaceable(target, where, manifest)
     return Published(target.to, files, where.send(folder, list(files), stale, manifest, there))
 
 
-def _check_same(target: Target, there: Manifest | None, manifest: Manifest) -> None:
-    """Refuse to overwrite what was made from another spec; more configs of the same spec are welcome."""
-    if there is None or target.force:
-        return
+def _replaceable(target: Target, place: hub.Repository | storage.Place, manifest: Manifest) -> Manifest | None:
+    """The manifest there. What was made from another spec, or not by us, is not overwritten unless told.
+
+    More configs of the same spec are welcome.
+    """
+    try:
+        there = place.manifest()
+    except BadData as error:
+        if target.force:
+            return None
+        raise FolderConflict(f"{error} (--force replaces it)") from None
+    if target.force:
+        return there
+    if there is None:
+        if name := place.foreign(manifest):
+            raise FolderConflict(f"{target.to}/{name}: not of this dataset (--force replaces what is there)")
+        return None
     found = differences(there.spec, {key: entry for key, entry in manifest.spec.items() if key in there.spec})
     if found:
         raise FolderConflict(f"{target.to} holds another dataset: {'; '.join(found)} (--force replaces it)")
+    return there
 
 
 def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
@@ -121,10 +139,14 @@ def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
             raise FolderConflict(f"{out.path} holds another dataset: {found}")
         return manifest, False
     check_card(out)
+    out.check_same(manifest.spec)  # what an interrupted build left is not overwritten
     with out.writing():
         for name, wanted in manifest.files.items():
             if not (out / name).is_file() or file_info(out / name, wanted.rows) != wanted:
-                _copy(source, opener, name, out, wanted)
+                try:
+                    _copy(source, opener, name, out, wanted)
+                except FileNotFoundError:
+                    raise BadData(f"{source}/{name}: the manifest lists it, but it is not there") from None
         for name in COMPANIONS:
             try:
                 _copy(source, opener, name, out)
@@ -137,8 +159,12 @@ def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
 
 
 def _copy(source: str, opener: Opener, name: str, out: Folder, wanted: FileInfo | None = None) -> None:
+    left = wanted.bytes if wanted else MAX_COMPANION
     with opener(name) as file, Aside(out / name) as aside:
         with aside.open("wb") as copy:
-            shutil.copyfileobj(file, copy, 1 << 20)
-        if wanted and file_info(aside, wanted.rows) != wanted:
-            raise BadData(f"{source}/{name}: altered (its content is not what the manifest says)")
+            while left >= 0 and (part := file.read(1 << 20)):
+                left -= len(part)
+                copy.write(part)
+        if left < 0 or (wanted and file_info(aside, wanted.rows) != wanted):
+            said = "its content is not what the manifest says" if wanted else f"more than {MAX_COMPANION:,} bytes"
+            raise BadData(f"{source}/{name}: altered ({said})")

@@ -140,6 +140,12 @@ class Released:
         return [entry for part in self._parts() for entry in part.inputs()]
 
 
+class _Tsv(csv.excel_tab):
+    """Never quoted: a tab ends a field, a line break ends a row, and a quotation mark is a character."""
+
+    quoting = csv.QUOTE_NONE
+
+
 @dataclass(frozen=True)
 class Table:
     """CSV, TSV, JSONL or Parquet with a column of sources and a column of targets, and perhaps one called split."""
@@ -173,11 +179,11 @@ class Table:
         return replace(row, source=record[self.source], target=record[self.target], split=split)
 
     def _csv(self) -> Iterator[tuple[int, dict[str, Any], str]]:
-        delimiter = "\t" if self.kind == "tsv" else ","
+        dialect = _Tsv if self.kind == "tsv" else csv.excel
         csv.field_size_limit(MAX_LINE)
         # Bytes that are no UTF-8 come through as characters that the importer refuses, row by row.
         with _open(self.path) as file:
-            reader = csv.DictReader(file, delimiter=delimiter, strict=True)
+            reader = csv.DictReader(file, dialect=dialect, strict=True)
             for name in (self.source, self.target):
                 if name not in (reader.fieldnames or []):
                     there = ", ".join(reader.fieldnames or [])
@@ -336,6 +342,9 @@ def open_reader(wanted: Import) -> Reader:
     paths, kind = wanted.paths, wanted.kind
     if kind not in KINDS:
         raise InvalidSpec(f"kind={kind}: expected one of {', '.join(KINDS)}")
+    for path in paths:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InvalidSpec(f"{path}: import reads its input several times, which a pipe does not allow; use a file")
     if kind == "auto":
         kind = _guess(paths)
     if len(paths) != (2 if kind == "parallel" else 1):

@@ -10,6 +10,7 @@ from typing import Any
 
 from aegen.augment import Augmentation
 from aegen.demonstrations import Expert
+from aegen.errors import BadData
 from aegen.folder import SpecTree
 from aegen.generate import read_spec
 from aegen.importers import Import
@@ -23,6 +24,19 @@ def dataset_name(spec: SpecTree) -> str:
     inputs = spec.get("pairs", {}).get("inputs") or [{}]
     stem = str(inputs[0].get("name", "")).partition(".")[0]
     return re.sub(r"[^A-Za-z0-9-]+", "-", stem).strip("-") or "dataset"
+
+
+def check_recorded(spec: SpecTree, where: object) -> None:
+    """Refuse a manifest that does not say, in the form that it should, how its dataset was made."""
+    pairs, inputs = spec.get("pairs", {}), spec.get("pairs", {}).get("inputs", [])
+    named = isinstance(inputs, list) and all(
+        isinstance(entry, dict) and all(isinstance(entry.get(key), str) for key in ("name", "sha256"))
+        for entry in inputs
+    )
+    seeds = [part.get("seed") for part in (pairs, *(spec[key] for key in ("augmented",) if key in spec))]
+    versions = spec.get("expert", {}).get("backend", {})
+    if not named or not isinstance(versions, dict) or not all(type(seed) is int for seed in seeds):
+        raise BadData(f"{where}: the manifest's spec does not say how the dataset was made")
 
 
 def recipe(spec: SpecTree) -> list[str]:

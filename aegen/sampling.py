@@ -10,19 +10,23 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
-from aegen.equation import Integers, fold, integer_type
+from aegen.equation import Integers, fold, integer_type, largest
+from aegen.tiles import Tiles
 
 Words = npt.NDArray[np.uint64]
 TABLE = 1 << 20  # halves up to this size are tabulated: the same numbers, looked up instead of computed
 ROUNDS = 4
-CHUNK = 1 << 15  # candidates at a time: the working set stays in the processor's cache
+CHUNK = 1 << 13  # candidates at a time: the working set stays in the processor's cache
+BLOCK = 1 << 13  # equations that are made at a time, about
+SUBSETS = 1 << 16  # the longest list of subsets that is made
 ENUMERABLE = 1 << 24  # spaces up to this many candidates are listed
 
 
@@ -67,6 +71,21 @@ class Draws:
         """One integer in 0 … bound-1 for each row."""
         return below(self.words(draw), bound)
 
+    def digits(self, bounds: Sequence[int]) -> list[npt.NDArray[np.int64]]:
+        """One integer in 0 … bound-1 for each row and bound, all from as few words as 32 spare bits each allow.
+
+        The digits of a word in mixed radix: as independent as the word is random, with a bias under 2^-32.
+        """
+        found: list[npt.NDArray[np.int64]] = []
+        room = 0
+        for bound in bounds:
+            if bound > room:
+                words, room = self.words(len(found)), 1 << 32
+            words, whole = words // np.uint64(bound), words
+            found.append((whole - words * np.uint64(bound)).view(np.int64))
+            room //= bound
+        return found
+
     def at(self, rows: Integers, columns: Integers, width: int) -> Draws:
         """Draws for single places: column ``columns[i]`` (of ``width``) of row ``rows[i]``."""
         return Draws(self.key, self.positions[rows] * width + columns)
@@ -74,6 +93,25 @@ class Draws:
     def fork(self, *purpose: object) -> Draws:
         """The same rows with unrelated numbers."""
         return Draws(derive_key(self.key, *purpose), self.positions)
+
+
+@lru_cache(maxsize=16)
+def subsets(most: int, size: int) -> list[tuple[int, ...]] | None:
+    """A list in which a uniform choice draws k uniformly in 0 … most, then k of ``size`` places; None if it is long.
+
+    >>> subsets(1, 2)
+    [(), (), (0,), (1,)]
+    """
+    ways = [math.comb(size, count) for count in range(most + 1)]
+    each = math.lcm(*ways)
+    if each * len(ways) > SUBSETS:
+        return None
+    return [
+        places
+        for count, way in enumerate(ways)
+        for places in combinations(range(size), count)
+        for _ in range(each // way)
+    ]
 
 
 def picked(draws: Draws, counts: Integers, sizes: Integers) -> tuple[Integers, Integers]:
@@ -131,16 +169,6 @@ class Permutation:
 def _wrap(sums: Integers, modulus: int) -> Integers:
     """Sums of two residues back below the modulus: read as unsigned, what is negative is huge."""
     return np.minimum(sums.view(np.uint64), (sums - modulus).view(np.uint64)).view(np.int64)
-
-
-@dataclass(frozen=True)
-class Equations:
-    """Columns of valid equations: the signed first integer, (operator, integer) pairs, the right-hand side."""
-
-    first: Integers
-    operators: Integers
-    operands: Integers
-    right: Integers
 
 
 @dataclass(frozen=True)
@@ -223,9 +251,9 @@ class Space:
         front_table, back_table = self._tables
         front = self._front(prefix) if front_table is None else front_table.take(prefix, axis=0)
         back = self._back(suffix) if back_table is None else back_table.take(suffix, axis=0)
-        return self._holding(front, back)
+        return self.holding(front, back)
 
-    def _holding(self, front: Integers, back: Integers) -> tuple[Integers, Integers]:
+    def holding(self, front: Integers, back: Integers) -> tuple[Integers, Integers]:
         """Indices and values of the rows where prefix and suffix together make an integer in 2 … N+1."""
         total, term, denominator = front[..., 0], front[..., 1], front[..., 2]
         factor, adds, divisor = back[..., 0], back[..., 1], back[..., 2]
@@ -238,60 +266,93 @@ class Space:
         return near[exact], quotient[exact]
 
     @cached_property
-    def listed(self) -> tuple[Integers, Integers] | None:
-        """Numbers and right-hand sides of all equations of a small space, in order; None for a large one."""
+    def listed(self) -> tuple[Integers, Integers, Integers] | None:
+        """Prefix, suffix and right-hand side of all equations of a small space, in order; None for a large one."""
         front, back = self._tables
         if front is None or back is None or self.candidates > ENUMERABLE:
             return None
         numbers, rights = [], []
-        rows = max(1, CHUNK // self.suffixes)
+        rows = max(1, 4 * CHUNK // self.suffixes)
         for start in range(0, self.prefixes, rows):
-            hits, right = self._holding(front[start : start + rows, None], back[None])
+            hits, right = self.holding(front[start : start + rows, None], back[None])
             numbers.append(hits + start * self.suffixes)
             rights.append(right)
-        return np.concatenate(numbers), np.concatenate(rights)
+        return *np.divmod(np.concatenate(numbers), self.suffixes), np.concatenate(rights)
+
+    @cached_property
+    def tiles(self) -> Tiles | None:
+        """What is worth trying in a large space; None where it has too many halves to look at them all."""
+        front, back = self._tables
+        return None if front is None or back is None else Tiles.of(front, back, self.n, largest(self.n, self.l))
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Columns of valid equations: the two halves of the left side by their numbers, and the right-hand side."""
+
+    space: Space
+    prefix: Integers
+    suffix: Integers
+    right: Integers
+
+    def __len__(self) -> int:
+        return len(self.right)
+
+    @property
+    def numbers(self) -> Integers:
+        """The number of each left side: no two have the same."""
+        return self.prefix * self.space.suffixes + self.suffix
 
 
 class Order:
     """The keyed order of all equations for N and L: positions 0 … size-1, some of them empty.
 
-    A small space is listed first and the permutation runs over the list; a large one is permuted whole and every
-    candidate is tried when its turn comes.
+    A small space is listed first and the permutation runs over the list; of a large one the tiles are permuted that
+    are worth trying, or all of it, and every candidate is tried when its turn comes.
     """
 
     def __init__(self, n: int, l: int, key: int) -> None:
         self.space = Space(n, l)
         self.listed = self.space.listed
-        if self.listed is None:
-            halves = self.space.prefixes, self.space.suffixes
-        else:
+        self.tiles = None if self.listed else self.space.tiles
+        share = 1  # candidates for one equation, about
+        if self.listed:
             side = max(1, math.isqrt(len(self.listed[0])))
             halves = side, max(1, -(-len(self.listed[0]) // side))
+        elif self.tiles:
+            halves, share = (max(1, len(self.tiles)), self.tiles.size), 4
+        else:
+            halves, share = (self.space.prefixes, self.space.suffixes), 16
         self.permutation = Permutation(key, *halves)
         self.size = halves[0] * halves[1]
-        self.block = CHUNK // 4 if self.listed is not None else 4 * CHUNK  # some thousand equations each
+        self.block = BLOCK * share
 
     def equations(self, start: int, stop: int) -> tuple[npt.NDArray[np.int64], Equations]:
         """The equations at positions start … stop-1, with those positions.
 
         >>> positions, found = Order(10, 5, derive_key("example")).equations(0, 1000)
-        >>> len(positions) == len(found.right), bool((found.right >= 2).all())
+        >>> len(positions) == len(found), bool((found.right >= 2).all())
         (True, True)
         """
         parts = [self._chunk(at, min(at + CHUNK, stop, self.size)) for at in range(start, min(stop, self.size), CHUNK)]
         positions, prefix, suffix, right = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return positions, Equations(*self.space.decode(prefix, suffix), right)
+        return positions, Equations(self.space, prefix, suffix, right)
 
     def _chunk(self, start: int, stop: int) -> tuple[Integers, ...]:
+        """Positions, prefixes, suffixes and right-hand sides of the equations among some candidates."""
         left, right = self.permutation(np.arange(start, stop, dtype=np.int64))
-        if self.listed is None:
-            hits, value = self.space.valid(left, right)
-            return hits + start, left[hits], right[hits], value
-        numbers, values = self.listed
-        index = left * self.permutation.b + right
-        (hits,) = np.nonzero(index < len(numbers))
-        index = index[hits]
-        return hits + start, *np.divmod(numbers[index], self.space.suffixes), values[index]
+        if self.listed:
+            index = left * self.permutation.b + right
+            (hits,) = np.nonzero(index < len(self.listed[0]))
+            index = index.take(hits)
+            return hits + start, *(column.take(index) for column in self.listed)
+        if self.tiles:
+            front, back = self.tiles.rows(left, right)
+            hits, value = self.space.holding(self.tiles.front.take(front, axis=0), self.tiles.back.take(back, axis=0))
+            there, prefix, suffix = self.tiles.halves(front.take(hits), back.take(hits))
+            return hits[there] + start, prefix, suffix, value[there]
+        hits, value = self.space.valid(left, right)
+        return hits + start, left[hits], right[hits], value
 
 
 @lru_cache(maxsize=4)

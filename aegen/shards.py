@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,13 +22,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aegen.errors import BadData
+from aegen.remote import Remote
 from aegen.spec import SPLITS
 
 FORMAT = 1
 ROW_GROUP = 1 << 16
 PART = ".part"
 DESCRIPTION_KEY = "aegen"
-MAX_DESCRIPTION = 1 << 26  # bytes of JSON that a reader is willing to parse
+# What a reader is willing to take memory for, in bytes.
+MAX_DESCRIPTION = 1 << 26  # of JSON
+MAX_FOOTER = 1 << 27  # of Parquet metadata, the description included
+MAX_GROUP = 1 << 32  # of one row group, uncompressed
+# What pyarrow raises on a damaged or hostile file.
+DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, RuntimeError, OverflowError, MemoryError)
 
 PAIRS = pa.schema([("id", pa.int64()), ("source", pa.string()), ("target", pa.string())])
 STEPS = pa.schema(
@@ -46,6 +54,8 @@ SCHEMAS = {
     "augmented": STEPS,
     "tags": STEPS,
 }
+
+SHARD_NAME = re.compile(r"([a-z_]+)/([a-z]+)-[0-9]{5,}-of-[0-9]{5,}\.parquet")  # leads nowhere but into its folder
 
 Description = dict[str, Any]
 
@@ -70,11 +80,11 @@ def shard_name(config: str, split: str, index: int, total: int) -> str:
 
 def shard_parts(name: str) -> tuple[str, str]:
     """Config and split of a shard's name; an error for any other name."""
-    config, _, file = name.partition("/")
-    split = file.partition("-")[0]
-    if config not in SCHEMAS or split not in SPLITS or "/" in file or not file.endswith(".parquet"):
-        raise BadData(f"{name}: not the name of a shard; expected for example {shard_name('pairs', 'train', 0, 1)}")
-    return config, split
+    match = SHARD_NAME.fullmatch(name)
+    if not match or match[1] not in SCHEMAS or match[2] not in SPLITS:
+        example = shard_name("pairs", "train", 0, 1)
+        raise BadData(f"{ascii(name[:80])[1:-1]}: not the name of a shard; expected for example {example}")
+    return match[1], match[2]
 
 
 def fsync_folder(folder: Path) -> None:
@@ -87,19 +97,27 @@ def fsync_folder(folder: Path) -> None:
 
 
 class Aside:
-    """A file that is filled aside and appears under its name in one step; on any error nothing is left of it."""
+    """A file that is filled aside and appears under its name in one step; on any error nothing is left of it.
 
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    What goes to a storage is filled on this machine first.
+    """
+
+    def __init__(self, path: Path | Remote) -> None:
+        folder = Path(tempfile.gettempdir()) if isinstance(path, Remote) else path.parent
+        folder.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self.aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}{PART}")
+        self.aside = folder / f".{path.name}.{uuid.uuid4().hex}{PART}"
 
     def __enter__(self) -> Path:
         return self.aside
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            if kind is None:
+            if kind is not None:
+                return
+            if isinstance(self.path, Remote):
+                self.path.put(self.aside)
+            else:
                 with self.aside.open("rb+") as file:
                     os.fsync(file.fileno())
                 self.aside.replace(self.path)
@@ -108,11 +126,18 @@ class Aside:
             self.aside.unlink(missing_ok=True)
 
 
-def file_info(path: Path, rows: int) -> FileInfo:
+def file_info(path: Path | Remote, rows: int) -> FileInfo:
     """Size and hash of a finished file."""
     with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return FileInfo(rows, path.stat().st_size, digest)
+        digest = hashlib.sha256()
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return FileInfo(rows, file_size(path), digest.hexdigest())
+
+
+def file_size(path: Path | Remote) -> int:
+    """Bytes of a file."""
+    return path.size() if isinstance(path, Remote) else path.stat().st_size
 
 
 class ShardWriter:
@@ -121,7 +146,9 @@ class ShardWriter:
     Row groups have ROW_GROUP rows whatever the batches, so the bytes depend on the rows alone.
     """
 
-    def __init__(self, path: Path, config: str) -> None:
+    info: FileInfo  # of the finished file
+
+    def __init__(self, path: Path | Remote, config: str) -> None:
         self.path, self.schema, self.rows = path, SCHEMAS[config], 0
         self._file = Aside(path)
         self._waiting: list[pa.RecordBatch] = []
@@ -167,20 +194,17 @@ class ShardWriter:
         self._disk.shutdown(wait=True)
         try:
             self._writer.close()
+            if kind is None:
+                self.info = file_info(self._file.aside, self.rows)
         except BaseException as error:
             kind = type(error)
             raise
         finally:
             self._file.__exit__(kind, *rest)
 
-    @property
-    def info(self) -> FileInfo:
-        """Of the finished file."""
-        return file_info(self.path, self.rows)
-
 
 def write_shard(
-    path: Path, config: str, batches: Iterable[pa.RecordBatch], describe: Callable[[], Description]
+    path: Path | Remote, config: str, batches: Iterable[pa.RecordBatch], describe: Callable[[], Description]
 ) -> FileInfo:
     """Write one shard; ``describe`` is asked when all rows have been seen."""
     with ShardWriter(path, config) as shard:
@@ -190,41 +214,58 @@ def write_shard(
     return shard.info
 
 
-def open_shard(path: Path, config: str | None = None) -> tuple[pq.ParquetFile, Description]:
+def open_shard(path: Path | Remote, config: str | None = None) -> tuple[pq.ParquetFile, Description]:
     """A shard and its description, checked before any row is read; every error names the file."""
     try:
-        file = pq.ParquetFile(path)
+        _check_footer(path)
+        file = pq.ParquetFile(path.open("rb") if isinstance(path, Remote) else path)
+        schema, metadata = file.schema_arrow, file.metadata
+        raw = (metadata.metadata or {}).get(DESCRIPTION_KEY.encode())
+        groups = [metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)]
     except FileNotFoundError:
         raise BadData(f"{path}: missing") from None
-    except (OSError, pa.ArrowException) as error:
+    except DAMAGED as error:
         raise BadData(f"{path}: not a readable Parquet file ({_first_line(error)})") from None
-    raw = (file.metadata.metadata or {}).get(DESCRIPTION_KEY.encode())
+    if not all(0 <= size <= MAX_GROUP for size in groups):
+        raise BadData(f"{path}: a row group of {max(groups):,} bytes; expected at most {MAX_GROUP:,}")
     if raw is None:
         raise BadData(f"{path}: has no {DESCRIPTION_KEY!r} metadata, so it was not written by aegen")
-    if len(raw) > MAX_DESCRIPTION:
-        raise BadData(f"{path}: {len(raw):,} bytes of metadata; expected at most {MAX_DESCRIPTION:,}")
     description = parse_json(raw, path)
     check_format(description.get("format"), path)
     config = config or description.get("config")
-    if config not in SCHEMAS or description.get("config") != config:
+    if not isinstance(config, str) or config not in SCHEMAS or description.get("config") != config:
         raise BadData(f"{path}: config {description.get('config')!r}; expected {config!r}")
-    if not file.schema_arrow.remove_metadata().equals(SCHEMAS[config]):
-        raise BadData(f"{path}: columns {file.schema_arrow.names}; expected those of {config}")
+    if not schema.remove_metadata().equals(SCHEMAS[config]):
+        raise BadData(f"{path}: columns {str(schema.names)[:200]}; expected those of {config}")
     return file, description
 
 
-def read_batches(path: Path, config: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+def _check_footer(path: Path | Remote) -> None:
+    """Refuse a footer that is larger than any of ours before anybody takes memory for it."""
+    with path.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        size = file.tell()
+        file.seek(max(0, size - 8))
+        tail = file.read(8)
+    declared = int.from_bytes(tail[:4], "little")
+    if tail[4:] != b"PAR1" or declared > min(MAX_FOOTER, size):
+        raise BadData(f"{path}: not a readable Parquet file (no footer of at most {MAX_FOOTER:,} bytes)")
+
+
+def read_batches(path: Path | Remote, config: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of a shard, one row group at a time."""
     file, _ = open_shard(path, config)
     with file:
         try:
             yield from file.iter_batches(batch_size=ROW_GROUP, columns=columns)
-        except (OSError, pa.ArrowException) as error:
+        except DAMAGED as error:
             raise BadData(f"{path}: damaged ({_first_line(error)})") from None
 
 
-def parse_json(raw: bytes, where: object) -> dict[str, Any]:
+def parse_json(raw: bytes, where: object, most: int = MAX_DESCRIPTION) -> dict[str, Any]:
     """One JSON object from untrusted bytes."""
+    if len(raw) > most:
+        raise BadData(f"{where}: {len(raw):,} bytes of JSON; expected at most {most:,}")
     try:
         found = json.loads(raw)
     except (ValueError, RecursionError):

@@ -6,11 +6,12 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from aegen.arrow import to_numbers
-from aegen.contract import read_contract
+from aegen.contract import Contract, read_contract
+from aegen.engine import Local
 from aegen.folder import Folder, Manifest
 from aegen.shards import read_batches
 from aegen.spec import SPLITS
+from aegen.survey import Survey, survey
 from aegen.verify import overlaps
 
 DEMONSTRATIONS = ("expert", "augmented")
@@ -19,59 +20,42 @@ DEMONSTRATIONS = ("expert", "augmented")
 def stats(folder: Folder) -> dict[str, Any]:
     """All figures, and two that hold all rows in memory: sources shared by splits, distinct training steps."""
     manifest = folder.manifest()
-    found = figures(folder, manifest) | {"shared sources": overlaps(folder, manifest)}
+    contracts = {c: read_contract(folder, manifest, c) for c in DEMONSTRATIONS if c in manifest.configs}
+    found = figures(manifest, contracts, survey(folder, manifest, contracts, Local()))
+    found |= {"shared sources": overlaps(folder, manifest)}
     for config in DEMONSTRATIONS:
         if config in found:
             found[config]["unique steps"] = _unique_steps(folder, config, "train")
     return found
 
 
-def figures(folder: Folder, manifest: Manifest) -> dict[str, Any]:
-    """Sizes and, where there are demonstrations, the paper's data table; one row group in memory at a time."""
+def figures(
+    manifest: Manifest, contracts: dict[str, Contract], surveys: dict[tuple[str, str], Survey]
+) -> dict[str, Any]:
+    """Sizes and, where there are demonstrations, the paper's data table."""
+    empty = Survey()
     found: dict[str, Any] = {
         "spec": manifest.spec,
         "pairs": {split: manifest.rows("pairs", split) for split in SPLITS},
-        "unchanged": _unchanged(folder, manifest),
+        "unchanged": {split: surveys.get(("pairs", split), empty).unchanged for split in SPLITS},
     }
     if "variants" in manifest.configs:
         found["variants"] = manifest.rows("variants")
-    for config in DEMONSTRATIONS:
-        if config in manifest.configs:
-            contract = read_contract(folder, manifest, config)
-            found[config] = {
-                "trajectories": {split: _trajectories(folder, manifest, config, split) for split in SPLITS},
-                "steps": {split: manifest.rows(config, split) for split in SPLITS},
-                "T_max": contract.max_steps,
-                "m": contract.max_state,
-                "n": len(contract.design.slots),
-                "state vocabulary": len(contract.state_tokens),
-                "action vocabulary": len(contract.action_tokens),
-                "metric": contract.metric,
-                "design": contract.design.name,
-            }
-            if config == "augmented":
-                found[config]["capped pairs"] = contract.capped_pairs
+    for config, contract in contracts.items():
+        found[config] = {
+            "trajectories": {split: surveys.get((config, split), empty).trajectories for split in SPLITS},
+            "steps": {split: manifest.rows(config, split) for split in SPLITS},
+            "T_max": contract.max_steps,
+            "m": contract.max_state,
+            "n": len(contract.design.slots),
+            "state vocabulary": len(contract.state_tokens),
+            "action vocabulary": len(contract.action_tokens),
+            "metric": contract.metric,
+            "design": contract.design.name,
+        }
+        if config == "augmented":
+            found[config]["capped pairs"] = contract.capped_pairs
     return found
-
-
-def _unchanged(folder: Folder, manifest: Manifest) -> dict[str, int]:
-    """Pairs that need no edit."""
-    return {
-        split: sum(
-            int(pc.sum(pc.equal(batch.column("source"), batch.column("target"))).as_py() or 0)
-            for name in manifest.shards("pairs", split)
-            for batch in read_batches(folder / name, "pairs")
-        )
-        for split in SPLITS
-    }
-
-
-def _trajectories(folder: Folder, manifest: Manifest, config: str, split: str) -> int:
-    return sum(
-        int((to_numbers(batch.column("step")) == 0).sum())
-        for name in manifest.shards(config, split)
-        for batch in read_batches(folder / name, config, ["step"])
-    )
 
 
 def _unique_steps(folder: Folder, config: str, split: str) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,9 +11,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from aegen.card import CARD, MARK
-from aegen.errors import AegenError, Failed, FolderConflict, InvalidSpec, MissingExtra
+from aegen.errors import AegenError, Failed, InvalidSpec, MissingExtra, NoAccess
 from aegen.folder import MANIFEST, Folder, Manifest, parse_manifest
-from aegen.shards import SCHEMAS
+from aegen.shards import SCHEMAS, Aside
+
+OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}  # no folders: to make one would make a bucket
+_SECRET = re.compile(r"//[^/@]*:[^/@]*@")
 
 
 @dataclass(frozen=True)
@@ -25,28 +30,43 @@ class Place:
     @classmethod
     def open(cls, url: str) -> Place:
         """The file system of a URL or path."""
+        if _SECRET.search(url):
+            raise InvalidSpec("a password in the URL would be seen: leave it to the environment or fsspec's settings")
         try:
             import fsspec
         except ImportError:
             raise MissingExtra.of("fsspec", "hub") from None
         try:
             files, root = fsspec.core.url_to_fs(url)
-        except (ValueError, ImportError) as error:
+        except ImportError as error:
+            extra = MissingExtra.of("s3fs", "s3") if url.startswith(("s3://", "s3a://")) else None
+            raise extra or InvalidSpec(f"{url}: {error}") from None
+        except ValueError as error:
             raise InvalidSpec(f"{url}: {error}") from None
         files.invalidate_cache()
         return cls(url, files, root.rstrip("/"))
 
+    @property
+    def local(self) -> bool:
+        """Whether this is a folder of this machine."""
+        return "file" in self._protocols
+
+    @property
+    def _protocols(self) -> set[str]:
+        return {self.files.protocol} if isinstance(self.files.protocol, str) else {*self.files.protocol}
+
     def is_folder(self, path: Path) -> bool:
         """Whether this place is that folder."""
-        return "file" in _protocols(self.files) and Path(self.root).resolve() == path.resolve()
+        return self.local and Path(self.root).resolve() == path.resolve()
 
     def read(self, name: str) -> BinaryIO:
         """Open one file."""
         with self._explained():
             file: BinaryIO = self.files.open(f"{self.root}/{name}", "rb")
-            return file
+        return file if self.local else _Reader(file, self._explained)  # type: ignore[return-value]
 
-    def _content(self, name: str) -> bytes | None:
+    def content(self, name: str) -> bytes | None:
+        """One small file, if it is there."""
         try:
             with self.read(name) as file:
                 return file.read()
@@ -55,34 +75,52 @@ class Place:
 
     def manifest(self) -> Manifest | None:
         """Of the finished dataset that lies there."""
-        raw = self._content(MANIFEST)
+        raw = self.content(MANIFEST)
         return None if raw is None else parse_manifest(raw, f"{self.url}/{MANIFEST}")
+
+    def foreign(self, manifest: Manifest) -> str | None:
+        """Where no manifest is: the first file that would be replaced or removed and is not of this dataset."""
+        page = self.content(CARD)
+        if page is not None and MARK not in page.decode(errors="replace"):
+            return CARD
+        with self._explained():
+            return next(iter(self._unlisted(manifest, [])), None)
 
     def send(
         self, folder: Folder, files: list[str], stale: list[str], manifest: Manifest, there: Manifest | None
     ) -> bool:
         """Make the place hold these files, the last one being the manifest. Whether anything had to be done."""
-        page = self._content(CARD)
-        if page is not None and there is None and MARK not in page.decode(errors="replace"):
-            raise FolderConflict(f"{self.url}/{CARD}: not a card that aegen rendered; move it away first")
-        with self._explained():
-            missing = [name for name in files if not self._has(folder, name, manifest, there)]
-            superfluous = self._unlisted(manifest, stale)
-            if not missing and not superfluous:
-                return False
-            if there and there != manifest:
-                self.files.rm_file(f"{self.root}/{MANIFEST}")  # until everything is there, nothing is finished
-            for name in superfluous:
-                self.files.rm_file(f"{self.root}/{name}")
-            for name in missing:
-                path = f"{self.root}/{name}"
-                self.files.makedirs(path.rpartition("/")[0], exist_ok=True)
-                self.files.put_file(str(folder / name), path)
+        try:
+            with self._explained():
+                missing = [name for name in files if not self._has(folder, name, manifest, there)]
+                superfluous = self._unlisted(manifest, stale)
+                if not missing and not superfluous:
+                    return False
+                if any(name == MANIFEST or name in manifest.files for name in missing):
+                    if self.files.exists(f"{self.root}/{MANIFEST}"):  # until everything is there, nothing is finished
+                        self.files.rm_file(f"{self.root}/{MANIFEST}")
+                    missing = [*(name for name in missing if name != MANIFEST), MANIFEST]
+                for name in superfluous:
+                    self.files.rm_file(f"{self.root}/{name}")
+                for name in missing:
+                    self._put(folder.here / name, f"{self.root}/{name}")
+        except FileNotFoundError as error:
+            raise NoAccess(f"{self.url}: no such place ({_short(error)})") from None
         return True
+
+    def _put(self, file: Path, path: str) -> None:
+        """Send one file; under its name it is there whole or not at all, where the storage can do that."""
+        if self.local:
+            with Aside(Path(path)) as aside:
+                shutil.copyfile(file, aside)
+            return
+        if not self._protocols & OBJECT_STORES:
+            self.files.makedirs(path.rpartition("/")[0], exist_ok=True)
+        self.files.put_file(str(file), path)
 
     def _has(self, folder: Folder, name: str, manifest: Manifest, there: Manifest | None) -> bool:
         if name not in manifest.files:
-            return self._content(name) == (folder / name).read_bytes()
+            return self.content(name) == (folder / name).read_bytes()
         path = f"{self.root}/{name}"
         said = there is not None and there.files.get(name) == manifest.files[name]
         return said and self.files.exists(path) and self.files.size(path) == manifest.files[name].bytes
@@ -98,14 +136,36 @@ class Place:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Every storage has errors of its own; the command line knows those of files."""
+        """Every storage has errors of its own; the command line knows those of this machine's files."""
         try:
             yield
-        except (AegenError, OSError):
+        except (AegenError, FileNotFoundError):
             raise
+        except PermissionError as error:
+            raise NoAccess(f"{self.url}: no access ({_short(error)})") from None
         except Exception as error:
-            raise Failed(f"{self.url}: {' '.join(str(error).split())[:200] or type(error).__name__}") from None
+            if self.local and isinstance(error, OSError):
+                raise
+            raise Failed(f"{self.url}: {_short(error)}") from None
 
 
-def _protocols(files: Any) -> tuple[str, ...]:
-    return (files.protocol,) if isinstance(files.protocol, str) else tuple(files.protocol)
+@dataclass(frozen=True)
+class _Reader:
+    """A file far away, which can fail at every read."""
+
+    file: BinaryIO
+    explained: Any
+
+    def read(self, size: int = -1) -> bytes:
+        with self.explained():
+            return self.file.read(size)
+
+    def __enter__(self) -> _Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+
+def _short(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__

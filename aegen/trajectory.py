@@ -22,6 +22,8 @@ from aegen.metrics import Metric
 from aegen.scripts import Scripts
 from aegen.shards import STEPS
 
+CHUNK = 1 << 14  # states that are written at a time: what they are made of stays in the processor's cache
+
 
 def trajectory(state: Tokens, goal: Tokens, metric: Metric, design: Design) -> list[tuple[Tokens, Tokens]]:
     """The steps (state, action) from a state to its goal; the last action is DONE.
@@ -95,6 +97,12 @@ class Summary:
     max_steps: int = 0
     capped_pairs: int = 0
 
+    def add(self, pairs: Pairs, lengths: Integers, edits: Integers) -> None:
+        """Tokens of states, how long these are, and how many edits the trajectories have."""
+        self.state_tokens.update(pairs.alphabet)
+        self.max_state = max(self.max_state, int(lengths.max(initial=0)))
+        self.max_steps = max(self.max_steps, int(edits.max(initial=0)) + 1)
+
 
 def expert_starts(pairs: Pairs) -> Starts:
     """Each pair's own source."""
@@ -106,21 +114,31 @@ def step_batch(pairs: Pairs, starts: Starts, metric: Metric, design: Design, sum
     """All steps of the trajectories from ``starts`` to the goals of their pairs, in order."""
     scripts = metric.scripts(starts.states, pairs.goals.rows(starts.pair), pairs.alphabet)
     steps = _Steps.of(pairs, starts, scripts)
-    states = steps.states(pairs, starts)
-    codes, tokens = steps.actions(pairs, scripts, design)
-    summary.state_tokens.update(pairs.alphabet)
+    of_edits, tokens = edit_codes(pairs, steps.pair[steps.edits], scripts, design)
+    codes = np.zeros((len(steps.row), len(design.slots)), dtype=np.int32)
+    codes[steps.edits] = of_edits
+    summary.add(pairs, steps.lengths, scripts.counts)
+    origin = starts.origin.take(steps.row)
+    return as_batch(
+        pairs.ids.take(steps.pair), origin, steps.number, steps.states(pairs, starts), codes, tokens, summary
+    )
+
+
+def as_batch(
+    ids: Integers,
+    origin: Integers,
+    number: Integers,
+    states: pa.StringArray,
+    codes: Integers,
+    tokens: pa.StringArray,
+    summary: Summary,
+) -> pa.RecordBatch:
+    """The columns of a shard; actions come as codes, and which of them occur is noted."""
     used = np.flatnonzero(np.bincount(codes.ravel()))
     summary.action_tokens.update(tokens.take(of_numbers(used)).to_pylist())
-    summary.max_state = max(summary.max_state, int(states.lengths.max(initial=0)))
-    summary.max_steps = max(summary.max_steps, int(scripts.counts.max(initial=0)) + 1)
-    ends = np.arange(0, codes.size + 1, len(design.slots), dtype=np.int32)
-    columns = [
-        of_numbers(pairs.ids[steps.pair]),
-        of_numbers(starts.origin[steps.row]),
-        of_numbers(steps.number.astype(np.int16)),
-        states.texts(of_texts(pairs.alphabet)),
-        pa.ListArray.from_arrays(of_numbers(ends), tokens.take(of_numbers(codes.ravel()))),
-    ]
+    ends = np.arange(0, codes.size + 1, codes.shape[1], dtype=np.int32)
+    actions = pa.ListArray.from_arrays(of_numbers(ends), tokens.take(of_numbers(codes.ravel())))
+    columns = [of_numbers(ids), of_numbers(origin), of_numbers(number.astype(np.int16)), states, actions]
     return pa.record_batch(columns, schema=STEPS)
 
 
@@ -134,6 +152,7 @@ class _Steps:
     number: Integers
     done: Integers
     rest: Integers
+    lengths: Integers  # tokens of the state
     edits: Integers  # where the steps are that are not DONE
 
     @classmethod
@@ -151,47 +170,54 @@ class _Steps:
         done, rest = np.empty(len(row), dtype=np.int64), np.empty(len(row), dtype=np.int64)
         done[edits], rest[edits] = scripts.new_start, scripts.start
         done[last], rest[last] = pairs.goals.lengths[starts.pair], starts.states.lengths
-        return cls(row, starts.pair[row], number, done, rest, edits)
+        lengths = done + starts.states.lengths.take(row) - rest
+        return cls(row, starts.pair.take(row), number, done, rest, lengths, edits)
 
-    def states(self, pairs: Pairs, starts: Starts) -> Ragged:
-        """The states: a prefix of the goal, then a suffix of the start."""
+    def states(self, pairs: Pairs, starts: Starts) -> pa.StringArray:
+        """The states as texts: a prefix of the goal, then a suffix of the start."""
         pool = np.concatenate([pairs.goals.values, starts.states.values])
-        begin = np.empty((len(self.row), 2), dtype=np.int64)
-        length = np.empty_like(begin)
-        begin[:, 0] = pairs.goals.offsets[self.pair]
-        length[:, 0] = self.done
-        begin[:, 1] = len(pairs.goals.values) + starts.states.offsets[self.row] + self.rest
-        length[:, 1] = starts.states.lengths[self.row] - self.rest
-        return Ragged.of_slices(pool, begin.ravel(), length.ravel(), np.arange(0, begin.size + 1, 2))
+        tokens = of_texts(pairs.alphabet)
+        texts = []
+        for at in range(0, max(len(self.row), 1), CHUNK):
+            row, pair, done, rest = (column[at : at + CHUNK] for column in (self.row, self.pair, self.done, self.rest))
+            begin = np.empty((len(row), 2), dtype=np.int64)
+            length = np.empty_like(begin)
+            begin[:, 0] = pairs.goals.offsets.take(pair)
+            length[:, 0] = done
+            begin[:, 1] = starts.states.offsets.take(row) + (len(pairs.goals.values) + rest)
+            length[:, 1] = self.lengths[at : at + CHUNK] - done
+            states = Ragged.of_slices(pool, begin.ravel(), length.ravel(), np.arange(0, begin.size + 1, 2))
+            texts.append(states.texts(tokens))
+        return texts[0] if len(texts) == 1 else pa.concat_arrays(texts)
 
-    def actions(self, pairs: Pairs, scripts: Scripts, design: Design) -> tuple[Integers, pa.StringArray]:
-        """The actions as codes (steps, slots), and the token of each code."""
-        removed, added = scripts.stop - scripts.start, scripts.new_stop - scripts.new_start
-        fits = design.expresses(removed, added)
-        if not fits.all():
-            worst = int(np.flatnonzero(~fits)[0])
-            pair = self.pair[self.edits[worst]]
-            source, goal = (
-                " ".join(next(side.rows(np.array([pair])).tuples(pairs.alphabet)))
-                for side in (pairs.sources, pairs.goals)
-            )
-            edit = f"an edit that replaces {removed[worst]} tokens by {added[worst]}"
-            raise InvalidEdit(
-                f"design {design.name} cannot express {edit}: pair {pairs.ids[pair]}, {source!r} -> {goal!r}"
-            )
-        places = int(np.max([scripts.new_start + removed], initial=0)) + 1
-        first_place, first_token = len(SPECIAL), len(SPECIAL) + places
-        writes = added > 0
-        place = pairs.goals.offsets[self.pair[self.edits]] + scripts.new_start
-        new = pairs.goals.values.take(np.where(writes, place, 0)) if writes.any() else place
-        written = {
-            "operation": np.where(added == 0, 2, np.where(removed == 0, 1, 3)),
-            "position": scripts.new_start + first_place,
-            "left": scripts.new_start + first_place,
-            "right": scripts.new_start + removed - 1 + first_place,
-            "token": np.where(writes, new + first_token, scripts.new_start + first_place),
-        }
-        codes = np.zeros((len(self.row), len(design.slots)), dtype=np.int32)
-        codes[self.edits] = np.stack([written[slot] for slot in design.slots], axis=1)
-        tokens = [*SPECIAL, *map(position, range(places)), *pairs.alphabet]
-        return codes, of_texts(tokens)
+
+def edit_codes(pairs: Pairs, pair: Integers, scripts: Scripts, design: Design) -> tuple[Integers, pa.StringArray]:
+    """The actions of all edits as codes (edits, slots), and the token of each code; code 0 is DONE.
+
+    ``pair`` is the row of ``pairs`` that each edit belongs to.
+    """
+    removed, added = scripts.stop - scripts.start, scripts.new_stop - scripts.new_start
+    fits = design.expresses(removed, added)
+    if not fits.all():
+        worst = int(np.flatnonzero(~fits)[0])
+        source, goal = (
+            " ".join(next(side.rows(pair[[worst]]).tuples(pairs.alphabet))) for side in (pairs.sources, pairs.goals)
+        )
+        edit = f"an edit that replaces {removed[worst]} tokens by {added[worst]}"
+        raise InvalidEdit(
+            f"design {design.name} cannot express {edit}: pair {pairs.ids[pair[worst]]}, {source!r} -> {goal!r}"
+        )
+    places = int(np.max([scripts.new_start + removed], initial=0)) + 1
+    first_place, first_token = len(SPECIAL), len(SPECIAL) + places
+    writes = added > 0
+    place = pairs.goals.offsets[pair] + scripts.new_start
+    new = pairs.goals.values.take(np.where(writes, place, 0)) if writes.any() else place
+    written = {
+        "operation": np.where(added == 0, 2, np.where(removed == 0, 1, 3)),
+        "position": scripts.new_start + first_place,
+        "left": scripts.new_start + first_place,
+        "right": scripts.new_start + removed - 1 + first_place,
+        "token": np.where(writes, new + first_token, scripts.new_start + first_place),
+    }
+    codes = np.stack([written[slot] for slot in design.slots], axis=1).astype(np.int32)
+    return codes, of_texts([*SPECIAL, *map(position, range(places)), *pairs.alphabet])

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegen.arrow import to_numbers
+from aegen.arrow import of_numbers, to_numbers
 from aegen.columns import EQUALS_ID, FIRST_INTEGER_ID, SYMBOLS, arithmetic_vocabulary, integers_of, intern
 from aegen.contract import Contract, read_contract
-from aegen.engine import Local
-from aegen.equation import Integers, Tokens, fold, integer_type, is_integer, value
+from aegen.engine import Engine
+from aegen.equation import EQUALS, OPERATORS, Integers, Tokens, fold, integer_type, is_integer, value
 from aegen.errors import BadData
 from aegen.escape import split_state
 from aegen.folder import Folder, Manifest
@@ -28,7 +28,7 @@ Findings = dict[str, int]
 STEP_CONFIGS = ("expert", "variants_expert", "augmented", "tags")
 
 
-def verify(folder: Folder, engine: Local, progress: Progress = silent) -> Findings:
+def verify(folder: Folder, engine: Engine, progress: Progress = silent) -> Findings:
     """Check everything; the first thing that is wrong is an error that names the file."""
     manifest = folder.manifest()
     check_files(folder, manifest)
@@ -41,6 +41,8 @@ def verify(folder: Folder, engine: Local, progress: Progress = silent) -> Findin
         config, split = shard_parts(name)
         if config in ("pairs", "variants"):
             jobs.append((check_pairs, (folder / name, config, split, spec)))
+            if config == "variants" and spec:
+                jobs.append((check_variants, (folder / name, folder / _pairs_of(name), spec)))
         else:
             jobs.append((check_steps, (folder / name, folder / _pairs_of(name), config, contracts[config])))
     with progress("verifying", len(jobs)) as advance:
@@ -55,6 +57,8 @@ def verify(folder: Folder, engine: Local, progress: Progress = silent) -> Findin
     findings["sources in two splits"] = sum(overlaps(folder, manifest).values())
     if spec and spec.split == "source" and findings["sources in two splits"]:
         raise BadData(f"{folder.path}: {findings['sources in two splits']} sources occur in two splits")
+    if spec and spec.split == "source" and (leaks := _leaking_variants(folder, manifest)):
+        raise BadData(f"{folder.path}: {leaks} sources of variants occur in validation or test")
     return findings
 
 
@@ -83,7 +87,7 @@ def check_files(folder: Folder, manifest: Manifest) -> None:
             if file.metadata.num_rows != wanted.rows:
                 raise BadData(f"{path}: {file.metadata.num_rows} rows, the manifest says {wanted.rows}")
     for config in SCHEMAS:
-        for path in sorted((folder / config).glob("*.parquet")):
+        for path in folder.there(config):
             if f"{config}/{path.name}" not in manifest.files:
                 raise BadData(f"{path}: not in the manifest")
 
@@ -122,7 +126,7 @@ def check_pairs(path: Path, config: str, split: str, spec: Spec | None) -> int:
             numbers = equation_numbers(batch.column("target"), spec)
             if (bad := np.flatnonzero(numbers < 0)).size:
                 raise BadData(f"{path}: row {rows + bad[0]}: no equation: {batch.column('target')[int(bad[0])]}")
-            _check_sources(path, rows, batch, spec.task)
+            _check_sources(path, rows, batch, spec)
         rows += len(batch)
     return rows
 
@@ -149,15 +153,20 @@ def equation_numbers(texts: pa.StringArray, spec: Spec) -> Integers:
     return numbers
 
 
-def _check_sources(path: Path, first: int, batch: pa.RecordBatch, task: str) -> None:
-    check = {"aor": _is_aor_source, "aes": _is_aes_source}.get(task)
-    if check is None:  # a corrupted equation can be anything
-        return
+def _check_sources(path: Path, first: int, batch: pa.RecordBatch, spec: Spec) -> None:
+    from Levenshtein import distance
+
+    checks: dict[str, Callable[[list[str], list[str]], bool]] = {
+        "aor": _is_aor_source,
+        "aes": _is_aes_source,
+        "aec": partial(_is_aec_source, spec, distance),
+    }
+    check = checks[spec.task]
     for row, (source, target) in enumerate(
         zip(*(batch.column(c).to_pylist() for c in ("source", "target")), strict=True)
     ):
         if not check(source.split(" "), target.split(" ")):
-            raise BadData(f"{path}: row {first + row}: {source!r} is no {task} source of {target!r}")
+            raise BadData(f"{path}: row {first + row}: {source!r} is no {spec.task} source of {target!r}")
 
 
 def _is_aor_source(source: list[str], target: list[str]) -> bool:
@@ -176,6 +185,55 @@ def _is_aes_source(source: list[str], target: list[str]) -> bool:
     return simplified + source == target
 
 
+def _is_aec_source(
+    spec: Spec, distance: Callable[[list[str], list[str]], int], source: list[str], target: list[str]
+) -> bool:
+    """At most so many mistakes, none at the last token, and no new token but operators and integers."""
+    if source == target:
+        return True
+    if not source or source[-1] != target[-1] or source.count(EQUALS) > 1:
+        return False
+    return distance(source[:-1], target[:-1]) <= spec.errors and all(_is_token(token, spec.n) for token in source)
+
+
+def _is_token(token: str, n: int) -> bool:
+    if token in (*OPERATORS, EQUALS):
+        return True
+    fits = is_integer(token) and not token.startswith("0") and len(token) <= len(str(n + 1))
+    return fits and 2 <= int(token) <= n + 1
+
+
+def check_variants(path: Path, pairs: Path, spec: Spec) -> int:
+    """Every pair has its variants, in order, with its own id and target. No rows: they are counted elsewhere."""
+    table = pa.Table.from_batches(read_batches(pairs, "pairs", ["id", "target"]))
+    rows = 0
+    for batch in read_batches(path, "variants", ["id", "target"]):
+        of = np.arange(rows, rows + len(batch)) // spec.variants
+        wanted = table.take(of_numbers(of[of < len(table)])).combine_chunks()
+        if not pa.Table.from_batches([batch]).equals(wanted):
+            raise BadData(f"{path}: variants that do not belong to the pairs of {pairs.name}, from row {rows} on")
+        rows += len(batch)
+    if rows != spec.variants * len(table):
+        raise BadData(f"{path}: {rows} variants of {len(table)} pairs; expected {spec.variants} each")
+    return 0
+
+
+def _leaking_variants(folder: Folder, manifest: Manifest) -> int:
+    """Distinct sources of variants, all of them for training, that another split has too."""
+    mine = _distinct_sources(folder, manifest, "variants", "train")
+    others = [_distinct_sources(folder, manifest, "pairs", split) for split in SPLITS[1:]]
+    return sum(int(pc.sum(pc.is_in(other, value_set=mine)).as_py() or 0) for other in others)
+
+
+def _distinct_sources(folder: Folder, manifest: Manifest, config: str, split: str) -> pa.Array:
+    parts = [
+        batch.column("source")
+        for name in manifest.shards(config, split)
+        for batch in read_batches(folder / name, config, ["source"])
+    ]
+    return pc.unique(pa.chunked_array(parts, pa.string()))
+
+
 def _check_unique(folder: Folder, manifest: Manifest, spec: Spec) -> None:
     numbers = [
         equation_numbers(batch.column("target"), spec)
@@ -190,14 +248,7 @@ def _check_unique(folder: Folder, manifest: Manifest, spec: Spec) -> None:
 
 def overlaps(folder: Folder, manifest: Manifest) -> dict[str, int]:
     """Distinct sources that two splits share, for each pair of splits."""
-    distinct = {}
-    for split in SPLITS:
-        parts = [
-            batch.column("source")
-            for name in manifest.shards("pairs", split)
-            for batch in read_batches(folder / name, "pairs", ["source"])
-        ]
-        distinct[split] = pc.unique(pa.chunked_array(parts, pa.string()))
+    distinct = {split: _distinct_sources(folder, manifest, "pairs", split) for split in SPLITS}
     found = {}
     for left, right in (("train", "validation"), ("train", "test"), ("validation", "test")):
         shared = pc.sum(pc.is_in(distinct[right], value_set=distinct[left])).as_py()

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.s3 import bucket, s3, storage  # noqa: F401 - fixtures for all
+
 settings.register_profile("aegen", deadline=None, max_examples=60, print_blob=True)
 settings.load_profile("aegen")
 

@@ -15,12 +15,13 @@ from typing import Any
 
 import torch
 
-from trainer.checkpoint import load_checkpoint, load_weights
+from trainer.checkpoint import digest, load_checkpoint, load_weights
 from trainer.contract import Contract
-from trainer.data import HUB_ID, Dataset, Split, one_line
+from trainer.data import Dataset, Split
 from trainer.device import Runtime, find_device
 from trainer.environment import Verdict
-from trainer.errors import BadData, InvalidText, MissingExtra
+from trainer.errors import BadData, InvalidText
+from trainer.hub import HubFiles, hub_id
 from trainer.models import build_model, count_parameters
 from trainer.play import Moment, Witness, ending, play, score
 from trainer.policy import Policy
@@ -61,11 +62,12 @@ class Agent:
     def __init__(self, policy: Policy, description: Description, device: torch.device | str = "cpu") -> None:
         self.policy, self.description = policy.to(device).eval(), description
         self.contract: Contract = description.contract
+        self.weights: str | None = None  # the SHA-256 of the file that they came from
         self.environment = rules_of(self.contract, device)
 
     @classmethod
     def from_pretrained(cls, where: str | Path, device: str = "cpu") -> Agent:
-        """Load a run folder, a published folder, or a hub id (``org/name``, ``hf://org/name``)."""
+        """Load a run folder, a published folder, or a hub id (``org/name``, ``hf://org/name@revision``)."""
         folder = find_folder(str(where))
         description = Description.read(folder / "config.json")
         found = [folder / name for name in WEIGHTS if (folder / name).exists()]
@@ -73,10 +75,12 @@ class Agent:
             raise BadData(f"{where}: no weights there yet: they appear with the first validation")
         place = find_device(device)
         config, contract = description.config, description.contract
-        Runtime(place).check_memory(count_parameters(config, contract), copies=2)
-        policy = build_model(config, contract)
+        Runtime(place).check_memory(count_parameters(config, contract, description.knowledge), copies=2)
+        policy = build_model(config, contract, description.knowledge)
         load_weights(policy, load_checkpoint(found[0])[0], found[0])
-        return cls(policy, description, place)
+        agent = cls(policy, description, place)
+        agent.weights = digest(found[0])
+        return agent
 
     def edit(self, text: str) -> Game:
         """Play one game."""
@@ -168,7 +172,8 @@ class Agent:
         seconds = time.perf_counter() - since
         return scores.to_json() | {
             "split": split,
-            "data": str(where),
+            "data": dataset.where,
+            "weights": self.weights,
             "files": dataset.hashes("pairs", split),
             "seconds": round(seconds, 3),
             "pairs_per_second": round(scores.pairs / seconds, 1),
@@ -178,20 +183,14 @@ class Agent:
 def find_folder(where: str) -> Path:
     """The local folder of a run, downloaded from the hub where it is a hub id."""
     path = Path(where)
-    hub_id = where.removeprefix("hf://")
-    if path.is_dir() or not HUB_ID.fullmatch(hub_id):
-        if not path.is_dir():
-            raise BadData(f"{where}: no such run folder")
+    if path.is_dir():
         return path
+    name = hub_id(where)
+    if not name:
+        raise BadData(f"{where}: no such run folder")
+    files = HubFiles(where, name, "model")
     try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError
-    except ImportError as error:
-        raise MissingExtra("huggingface_hub") from error
-    name, _, revision = hub_id.partition("@")
-    try:
-        return Path(
-            snapshot_download(name, revision=revision or None, allow_patterns=["config.json", "model.safetensors"])
-        )
-    except (HfHubHTTPError, OSError, ValueError) as error:
-        raise BadData(f"{where}: neither a run folder nor a model on the hub: {one_line(error)}") from error
+        files.fetch("config.json")
+        return files.fetch("model.safetensors").parent
+    except FileNotFoundError as error:
+        raise BadData(f"{error}, so no published agent") from None

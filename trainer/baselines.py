@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from trainer.config import Config
 from trainer.contract import Contract
 from trainer.layers import AdditiveAttention, Cell, Combine, padding_mask
-from trainer.policy import Policy
+from trainer.policy import Encoded
 from trainer.text import DONE, KEEP
 
 IMPOSSIBLE = -20.0  # as a log-probability: finite, so that a mean over wrong answers stays a number
@@ -26,7 +26,7 @@ def certain(scores: Tensor, where: Tensor, token: int) -> Tensor:
     return torch.where(where[..., None], sure, scores)
 
 
-class End2end(Policy):
+class End2end(Encoded):
     """Source to target directly: AR's decoder writes the text, token by token, until it says DONE."""
 
     about = "source to target, autoregressive decoder, 1 encoder layer"
@@ -62,7 +62,7 @@ class End2end(Policy):
         return certain(torch.stack(scores, dim=1), ended, self.done)  # (b, n, v)
 
 
-class Tagging(Policy):
+class Tagging(Encoded):
     """One tag for the beginning of the text and one for each token, all at once."""
 
     about = "token-level tags in rounds, 1 encoder layer"

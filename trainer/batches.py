@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import torch
@@ -22,7 +22,7 @@ from trainer.data import Dataset, Footer
 from trainer.device import Runtime
 from trainer.errors import InvalidConfig
 from trainer.seeding import generator
-from trainer.steps import Batch, Steps, encode_steps
+from trainer.steps import Steps, encode_steps
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,27 @@ class Turn:
     With it the mean over the ranks of share * (mean over the rank's rows) is the mean over all rows.
     """
 
-    batch: Batch
+    batch: Learnable
     window: int
     index: int
     progress: float
     share: float = 1.0
+    rate: float | None = None  # a learning rate of its own
+
+
+class Learnable(Protocol):
+    """What a model is called with, and what it should say (b, answers)."""
+
+    @property
+    def inputs(self) -> tuple[Any, ...]: ...
+
+    @property
+    def actions(self) -> Tensor: ...
+
+    @property
+    def smoothing(self) -> float: ...
+
+    def to(self, device: torch.device) -> Learnable: ...
 
 
 class Source(Protocol):
@@ -44,6 +60,13 @@ class Source(Protocol):
 
     def turns(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Turn]:
         """The updates of an epoch from a position on."""
+
+    def playable(self, updates: int) -> bool:
+        """Whether games mean something after so many updates."""
+
+    @property
+    def about(self) -> str:
+        """In a few words."""
 
 
 class Plan:
@@ -78,6 +101,15 @@ class Memory:
     def __init__(self, steps: Steps, config: Config, runtime: Runtime) -> None:
         self.steps, self.config, self.runtime = steps, config, runtime
 
+    @property
+    def about(self) -> str:
+        """In a few words."""
+        return f"{len(self.steps):,} unique steps of {self.steps.trajectories:,} trajectories"
+
+    def playable(self, updates: int) -> bool:
+        """Always: every update trains all parts of the agent."""
+        return True
+
     def turns(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Turn]:
         """The updates of an epoch from a position on."""
         plan = Plan(self.steps, self.config, self.config.batch, epoch)
@@ -105,6 +137,15 @@ class Stream:
             raise InvalidConfig(f"streaming to {runtime.world} ranks needs as many row groups, {found}")
         if config.batch < runtime.world:
             raise InvalidConfig(f"a batch of {config.batch} cannot be cut into {runtime.world} ranks")
+
+    @property
+    def about(self) -> str:
+        """In a few words."""
+        return f"{len(self.groups):,} row groups, streamed"
+
+    def playable(self, updates: int) -> bool:
+        """Always: every update trains all parts of the agent."""
+        return True
 
     def windows(self, epoch: int) -> list[list[tuple[int, int]]]:
         """The row groups of an epoch, in windows of about ``stream_rows`` for each rank."""

@@ -61,14 +61,13 @@ def run_cell(order: dict[str, Any]) -> dict[str, Any]:
     from trainer.training import fit
 
     torch.set_num_threads(order["threads"])
-    out, since = Path(order["out"]), time.monotonic()
+    out, since, busy = Path(order["out"]), time.monotonic(), time.process_time()
     config = Config.parse(order["config"], "the cell")
     await_turn(out)
     with (out.parent / f"{out.name}.log").open("a") as log:
-        result = fit(
-            order["data"], config, out, resume=True, device=order["device"], save_every=100, reporter=Reporter(log)
-        )
-    evaluation = evaluate_run(out, order["device"])
+        reporter = Reporter() if order["shown"] else Reporter(log)
+        result = fit(order["data"], config, out, resume=True, device=order["device"], save_every=100, reporter=reporter)
+    evaluation = evaluate_run(out, order["device"], split=order["cell"]["split"])
     record = {
         "format": FORMAT,
         **order["cell"],
@@ -82,6 +81,7 @@ def run_cell(order: dict[str, Any]) -> dict[str, Any]:
         "finished": result.finished,
         "train_seconds": round(result.seconds, 1),
         "seconds": round(time.monotonic() - since, 1),
+        "cpu_seconds": round(time.process_time() - busy, 1),  # of all threads, on a machine that others may use too
         "device": device_name(order["device"]),
         "threads": order["threads"],
         "evaluation": evaluation,

@@ -6,6 +6,7 @@ complete: written aside, flushed to the disk, renamed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -41,6 +42,14 @@ def write(path: Path, content: bytes) -> None:
             os.close(folder)
     except OSError as error:
         raise Failed(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        aside.unlink(missing_ok=True)  # half of it would only fill a full disk
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_json(path: Path, value: Mapping[str, Any], indent: int | None = 1) -> None:

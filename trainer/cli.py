@@ -14,7 +14,7 @@ import click
 
 from trainer import __version__
 from trainer.config import PRESETS, Config, preset
-from trainer.errors import InvalidConfig, MissingExtra, TrainerError
+from trainer.errors import Interrupted, InvalidConfig, MissingExtra, TrainerError
 
 EXTRA = {"torch", "numpy", "pyarrow", "safetensors", "tensorboard", "fsspec", "huggingface_hub"}
 
@@ -32,6 +32,8 @@ class Commands(click.Group):
             self._fail(MissingExtra(name))
         except TrainerError as error:
             self._fail(error)
+        except KeyboardInterrupt:
+            self._fail(Interrupted("interrupted; what was saved is kept, and --resume goes on from there"))
 
     def _fail(self, error: TrainerError) -> None:
         click.echo(f"Error: {error}", err=True)
@@ -69,7 +71,8 @@ def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
         name = "--" + one.name.replace("_", "-")
         kind: Any = click.Choice(one.metadata["choices"]) if one.metadata["choices"] else type(one.default)
         if kind is bool:
-            option = click.option(name, one.name, is_flag=True, default=None, help=one.metadata["help"])
+            both = f"{name}/--no-{name[2:]}" if one.default else name
+            option = click.option(both, one.name, is_flag=True, default=None, help=one.metadata["help"])
         else:
             option = click.option(name, one.name, type=kind, help=one.metadata["help"])
         command = option(command)
@@ -84,11 +87,14 @@ def use_threads(threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
-def default_preset() -> str:
-    """What suits the machine."""
+def default_preset(settings: dict[str, Any]) -> str:
+    """What suits the machine and the settings: without a GPU the planner, unless another model must do it."""
     import torch
 
-    return "paper" if torch.cuda.is_available() else "cpu"
+    if torch.cuda.is_available():
+        return "paper"
+    other = settings.get("model", "planner") != "planner" or settings.get("stream")
+    return "cpu" if other else "fast"
 
 
 @main.command()
@@ -132,7 +138,7 @@ def fit(
 
     use_threads(threads)
     chosen = {name: value for name, value in settings.items() if value is not None}
-    config = preset(preset_name or default_preset(), **chosen)
+    config = preset(preset_name or default_preset(chosen), **chosen)
     result = train(data, config, out, resume=resume, device=device, compiled=compiled, save_every=save_every)
     if result.main and as_json:
         click.echo(json.dumps(result.to_json()))
@@ -233,13 +239,16 @@ def models(data: str | None, preset_name: str, train_on: str | None, as_json: bo
         from trainer.data import Dataset
         from trainer.errors import BadData
         from trainer.lessons import open_training
+        from trainer.training import survey
 
         dataset = Dataset(data)
         kind = train_on or ("augmented" if dataset.has("augmented", "train") else "expert")
         for name in MODELS:
             config = preset(preset_name, model=name, train_on=kind)
             try:
-                counts[name] = count_parameters(config, open_training(dataset, config)[1])
+                footers, contract = open_training(dataset, config)
+                config, knowledge, _ = survey(dataset, footers, contract, config)
+                counts[name] = count_parameters(config, contract, knowledge)
             except BadData:
                 if MODELS[name].game != "tags":  # a dataset need not have tags
                     raise
@@ -326,5 +335,7 @@ def report(runs: Path, out: Path, title: str, timing: bool, threads: int | None)
     from trainer.report import report as write_report
 
     use_threads(threads)
-    files = write_report(runs, out, title, timing)
+    files, lines = write_report(runs, out, title, timing)
+    for line in lines:
+        click.echo(line)
     click.echo(f"{len(files)} files -> {files[0]}")

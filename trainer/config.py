@@ -1,7 +1,7 @@
 """How an agent is built and trained: one frozen object, checked once, with its help on the fields.
 
 A preset is a named set of values; ``paper`` is the paper's, ``cpu`` a narrower one for machines without
-a GPU.
+a GPU, ``fast`` the planner with its recipe.
 """
 
 from __future__ import annotations
@@ -51,6 +51,12 @@ class Config:
     precision: str = option("fp32", "Arithmetic of the forward pass.", ("fp32", "bf16"))
     stream: bool = option(False, "Read row groups as they are needed instead of all at once.")
     stream_rows: int = option(500_000, "Rows that a streaming reader shuffles together.", least=1, most=1 << 28)
+    view: str = option(
+        "auto", "What the planner reads; auto: by the slots and the data.", ("auto", "scripts", "span", "opened")
+    )
+    beam: int = option(8, "Scripts that the planner compares; 1: best place, then best token.", least=1, most=64)
+    auxiliary: float = option(0.75, "The planner's share of rows that mask tokens of goal states.", most=1)
+    confidence: bool = option(True, "Whether the planner's plan reads how sure its token network is.")
     seed: int = option(0, "All random choices derive from it.", most=(1 << 63) - 1)
 
     def __post_init__(self) -> None:
@@ -89,6 +95,7 @@ class Config:
 
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"epoch": "pairs"},
+    "fast": {"model": "planner", "clip": 1.0, "validate_every": 2},
     # About four minutes of one core for NAR* on AOR or AEC. In that time many small batches learn more than few large
     # ones (NAR* + TA on AOR, validation: 38.1 % of equations with 2,500 of 128, 31.1 % with 1,500 of 256).
     "cpu": {

@@ -2,7 +2,7 @@
 
 The order is the defence: the manifest first (which files, how large, which hashes), then the footers of the
 shards (schema, description, row counts), and only then rows. A folder is a local path, a hub id
-(``org/name``), or any URL that fsspec reads.
+(``org/name``, ``hf://org/name@revision``), or any URL that fsspec reads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trainer.contract import KEY, Contract, Fields, check_format, merge, parse_object
-from trainer.errors import BadData, MissingExtra
+from trainer.errors import BadData, MissingExtra, TrainerError
+from trainer.hub import SCHEME, HubFiles, hub_id
 
 Config = Literal["pairs", "expert", "variants_expert", "augmented", "tags"]
 Split = Literal["train", "validation", "test"]
@@ -32,7 +33,7 @@ MAX_RAW = 1 << 32  # uncompressed bytes of one row group
 SHARD = re.compile(
     r"(pairs|expert|variants_expert|augmented|tags)/(train|validation|test)-([0-9]{5})-of-([0-9]{5})\.parquet"
 )
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?", re.ASCII)
+_SECRET = re.compile(r"//[^/@]*:[^/@]*@")
 
 STEP_COLUMNS = {
     "pair": pa.int64(),
@@ -67,24 +68,21 @@ class Footer:
 
 
 def locate(where: str) -> tuple[Any, str]:
-    """The filesystem and the path of a dataset folder, a hub id or an fsspec URL."""
+    """What opens files, and the path of a dataset folder, a hub id or an fsspec URL."""
+    if _SECRET.search(where):
+        raise BadData("a password in the URL would be seen: leave it to the environment or fsspec's settings")
+    if name := hub_id(where):
+        return HubFiles(where, name, "dataset"), ""
     try:
         import fsspec
     except ImportError as error:
         raise MissingExtra("fsspec") from error
-    if "://" not in where and not Path(where).exists() and HUB_ID.fullmatch(where):
-        where = f"hf://{where}"
-    if where.startswith("hf://") and HUB_ID.fullmatch(where.removeprefix("hf://")):
-        where = f"hf://datasets/{where.removeprefix('hf://')}"  # as `aegen publish` writes it
-    if where.startswith("hf://"):
-        try:
-            import huggingface_hub  # noqa: F401 - the filesystem behind hf://
-        except ImportError as error:
-            raise MissingExtra("huggingface_hub") from error
     try:
         filesystem, path = fsspec.core.url_to_fs(where)
-    except (ValueError, ImportError) as error:
-        raise BadData(f"{where}: {error}") from error
+    except ImportError as error:
+        raise (MissingExtra("s3fs", "s3") if where.startswith("s3") else BadData(f"{where}: {error}")) from error
+    except (ValueError, OSError) as error:
+        raise BadData(f"{where}: {one_line(error)}") from error
     return filesystem, path.rstrip("/")
 
 
@@ -93,6 +91,8 @@ class Dataset:
 
     def __init__(self, where: str | Path) -> None:
         self.where = str(where)
+        if name := hub_id(self.where):
+            self.where = f"{SCHEME}{name}"  # what a run records must not be taken for a folder later
         self.filesystem, self.root = locate(self.where)
         manifest = self._read_manifest()
         check_format(manifest, f"{self.where}/manifest.json")
@@ -106,7 +106,9 @@ class Dataset:
                 text = file.read((1 << 26) + 1)
         except FileNotFoundError as error:
             raise BadData(f"{self.where}: no manifest.json, so no finished dataset is there") from error
-        except DAMAGED as error:
+        except Exception as error:
+            if not self._understood(error):
+                raise
             raise BadData(f"{self.where}: {one_line(error)}") from error
         return parse_object(text, f"{self.where}/manifest.json")
 
@@ -217,8 +219,14 @@ class Dataset:
                 yield file
         except FileNotFoundError as error:
             raise BadData(f"{where}: the manifest lists it, but it is missing") from error
-        except DAMAGED as error:
+        except Exception as error:
+            if not self._understood(error):
+                raise
             raise BadData(f"{where}: {one_line(error)}") from error
+
+    def _understood(self, error: Exception) -> bool:
+        """Whether an error says that a file cannot be read; every storage far away has some of its own."""
+        return not isinstance(error, TrainerError) and ("://" in self.where or isinstance(error, DAMAGED))
 
     def hashes(self, config: Config, split: Split) -> dict[str, str]:
         """The SHA-256 of each shard, as the manifest has them."""

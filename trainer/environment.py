@@ -127,7 +127,7 @@ class Environment:
             edits.new,
             edits.writes & applied,
         )
-        return *self._splice(states, lengths, edits), verdicts
+        return *splice(states, lengths, edits, self.max_state), verdicts
 
     def _decode(self, kinds: Tensor, values: Tensor, lengths: Tensor) -> tuple[Splices, Tensor, Tensor, Tensor]:
         """The splices that actions mean; which are of a wrong kind, delete two positions, or lie outside."""
@@ -151,13 +151,14 @@ class Environment:
         outside = torch.where(inserts, start > lengths, start >= lengths)
         return Splices(start, start + ~inserts, new, ~deletes), wrong, deletes & (new != start), outside
 
-    def _splice(self, states: Tensor, lengths: Tensor, edits: Splices) -> tuple[Tensor, Tensor]:
-        """Every row with its own edit: each output position looks up where its token comes from."""
-        width = min(states.shape[1] + 1, self.max_state)
-        place = torch.arange(width, device=states.device)  # (m)
-        start, writes = edits.start[:, None], edits.writes[:, None]
-        shift = (edits.stop - edits.start)[:, None] - writes.long()
-        source = torch.where(place < start, place, place + shift).clamp(0, states.shape[1] - 1)
-        result = torch.where((place == start) & writes, edits.new[:, None], states.gather(1, source))
-        after = lengths - (edits.stop - edits.start) + edits.writes
-        return torch.where(place < after[:, None], result, 0), after
+
+def splice(states: Tensor, lengths: Tensor, edits: Splices, max_state: int) -> tuple[Tensor, Tensor]:
+    """Every row with its own edit: each output position looks up where its token comes from."""
+    width = min(states.shape[1] + 1, max_state)
+    place = torch.arange(width, device=states.device)  # (m)
+    start, writes = edits.start[:, None], edits.writes[:, None]
+    shift = (edits.stop - edits.start)[:, None] - writes.long()
+    source = torch.where(place < start, place, place + shift).clamp(0, states.shape[1] - 1)
+    result = torch.where((place == start) & writes, edits.new[:, None], states.gather(1, source))
+    after = lengths - (edits.stop - edits.start) + edits.writes
+    return torch.where(place < after[:, None], result, 0), after

@@ -1,10 +1,17 @@
 """The few exceptions a user can meet; only ``cli.py`` turns them into exit codes."""
 
+LONGEST = 1000  # characters of a message
+
 
 class TrainerError(Exception):
     """Base of all errors that are explained to the user in one line."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        """The line; what a stranger's file made too long for one is cut."""
+        text = super().__str__()
+        return text if len(text) <= LONGEST else f"{text[: LONGEST * 3 // 4]} … {text[-LONGEST // 5 :]}"
 
 
 class BadData(TrainerError):

@@ -38,7 +38,7 @@ from trainer.progress import Reporter
 from trainer.rewriting import rules_of
 from trainer.run import Run
 from trainer.seeding import derive
-from trainer.steps import Batch, Pairs, Steps
+from trainer.steps import Pairs, Steps
 
 
 def learning_rate(config: Config, epochs: float, updates: int) -> float:
@@ -122,10 +122,8 @@ class Loop:
         self.model, self.source, self.validation = model.to(runtime.device), source, validation
         self.runtime, self.reporter, self.save_every = runtime, reporter, save_every
         self.environment = rules_of(contract, runtime.device)
-        self.optimizer = torch.optim.AdamW(
-            model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
-        )
-        slots = contract.action_length
+        self.optimizer = torch.optim.AdamW(model.groups(config), lr=config.learning_rate)
+        slots = model.targets
         self.adaptive = config.adaptive == "on" or (config.adaptive == "auto" and slots > 2)
         self.weights = torch.full((slots,), 1 / slots, device=runtime.device)
         # rows, their loss, right actions, right tokens of each slot: of the epoch so far, on this rank
@@ -137,7 +135,7 @@ class Loop:
     def train(self, interrupt: Interrupt) -> Position:
         """Train until the epochs, the updates or the patience end, or nothing is left to gain."""
         self.since = time.monotonic() - self.position.seconds
-        trained = self.runtime.parallel(self.model, unused=not self.model.uses_final_state)
+        trained = self.runtime.parallel(self.model, unused=self.model.has_unused)
         while not self.position.finished:
             self._epoch(trained, interrupt)
             try:
@@ -175,19 +173,21 @@ class Loop:
         at, config = self.position, self.config
         batch = turn.batch.to(self.runtime.device)
         torch.manual_seed(derive(config.seed, "update", at.epoch, turn.window, turn.index, self.runtime.rank))
-        rate = learning_rate(config, at.epoch + turn.progress, at.updates)
+        rate = turn.rate
+        if rate is None:
+            rate = learning_rate(config, at.epoch + turn.progress, at.updates)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         with self.runtime.autocast(config.precision):
-            scores: Tensor = trained(batch.states, batch.lengths, batch.actions)  # (b, n, v)
-        losses = negative_log_likelihood(scores, batch)  # (b, n)
+            scores: Tensor = trained(*batch.inputs)  # (b, n, v)
+        losses = negative_log_likelihood(scores, batch.actions, batch.smoothing)  # (b, n)
         loss = (losses @ self.weights).mean()
         self.optimizer.zero_grad()
         torch.autograd.backward(loss * turn.share)
         nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         self.optimizer.step()
         if turn.share:
-            self.tally += count(scores, batch, loss.detach())
+            self.tally += count(scores, batch.actions, loss.detach())
         return loss.detach()
 
     def _finish_epoch(self) -> dict[str, Any]:
@@ -208,7 +208,8 @@ class Loop:
             "best": False,
         }
         last = at.epoch + 1 == config.epochs or bool(config.updates and at.updates >= config.updates)
-        if last or (at.epoch + 1) % config.validate_every == 0:
+        due = (at.epoch + 1) % config.validate_every == 0 and self.source.playable(at.updates)
+        if last or due:
             record["validation"], measure = self._validate()
             record["best"] = at.best is None or measure > at.best
             if record["best"]:
@@ -284,14 +285,19 @@ class Loop:
         self.saved = self.position.updates
 
 
-def negative_log_likelihood(scores: Tensor, batch: Batch) -> Tensor:
-    """Minus the score of each gold token (b, n)."""
-    return -scores.gather(-1, batch.actions[..., None])[..., 0]
+def negative_log_likelihood(scores: Tensor, actions: Tensor, smoothing: float = 0.0) -> Tensor:
+    """Minus the score of each gold token (b, n), or with smoothing a mean with those of all possible ones."""
+    gold = -scores.gather(-1, actions[..., None])[..., 0]
+    if not smoothing:
+        return gold
+    possible = scores > -torch.inf
+    others = -scores.masked_fill(~possible, 0).sum(-1) / possible.sum(-1)
+    return (1 - smoothing) * gold + smoothing * others
 
 
-def count(scores: Tensor, batch: Batch, loss: Tensor) -> Tensor:
+def count(scores: Tensor, actions: Tensor, loss: Tensor) -> Tensor:
     """Rows, their loss, right actions, and right tokens of each slot."""
-    right = scores.detach().argmax(-1) == batch.actions  # (b, n)
+    right = scores.detach().argmax(-1) == actions  # (b, n)
     rows = torch.tensor(float(len(right)), device=right.device)
     return torch.stack((rows, rows * loss, right.all(1).sum(), *right.sum(0))).double()
 
@@ -304,8 +310,8 @@ def step_loss(model: Policy, steps: Steps, runtime: Runtime) -> Tensor:
     rows = rows[steps.lengths[steps.state_of[rows]].argsort(stable=True)]  # of similar length together
     for chunk in torch.split(rows, 512):
         batch = steps.batch(chunk).to(runtime.device)
-        scores = model(batch.states, batch.lengths)
-        loss = negative_log_likelihood(scores, batch).mean(1).sum()
+        scores = model.decide(batch.states, batch.lengths)
+        loss = negative_log_likelihood(scores, batch.actions).mean(1).sum()
         right = (scores.argmax(-1) == batch.actions).all(1).sum()
         result += torch.stack((loss, right, torch.tensor(len(chunk), device=loss.device))).double().cpu()
     return result

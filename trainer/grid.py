@@ -16,7 +16,8 @@
 
 ``metric`` and ``design`` of a dataset are named where there is a choice, and chosen by ``metrics`` and ``designs`` of a
 grid; without these a grid uses the first dataset of each task. ``[settings]`` changes the preset for all cells, and
-``settings`` of a grid for its own.
+``settings`` of a grid for its own; a ``label`` keeps cells apart that differ in settings alone. ``split`` says what the
+cells are measured on: ablations belong on ``validation``.
 """
 
 from __future__ import annotations
@@ -63,11 +64,14 @@ class Cell:
     seed: int
     preset: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+    split: str = "test"
 
     @property
     def name(self) -> str:
         """Where the cell lies under the folder of the sweep."""
-        return f"{self.source.name}/{self.model}{'+ta' if self.ta else ''}/seed-{self.seed}"
+        label = f",{self.label.replace(' ', '-')}" if self.label else ""
+        return f"{self.source.name}/{self.model}{'+ta' if self.ta else ''}{label}/seed-{self.seed}"
 
     @property
     def config(self) -> Config:
@@ -85,8 +89,9 @@ class Cell:
         }
         options = [word for key, value in chosen.items() for word in option(key, value)]
         run = str(out / self.name)
+        split = [] if self.split == "test" else ["--split", self.split]
         fit = ["trainer", "fit", self.source.path, "--preset", self.preset, *options, "--out", run]
-        return [shlex.join(fit), shlex.join(["trainer", "evaluate", run])]
+        return [shlex.join(fit), shlex.join(["trainer", "evaluate", run, *split])]
 
 
 def option(key: str, value: Any) -> list[str]:
@@ -97,7 +102,7 @@ def option(key: str, value: Any) -> list[str]:
     """
     name = "--" + key.replace("_", "-")
     if isinstance(value, bool):
-        return [name] if value else []
+        return [name] if value else [f"--no-{name[2:]}"] if key == "confidence" else []
     return [name, str(value)]
 
 
@@ -136,9 +141,9 @@ def read_sweep(path: Path, out: Path | None = None, seeds: tuple[int, ...] = (),
 class _Reader:
     """Typed access to a sweep file; what is wrong names the file and the place."""
 
-    KNOWN = ("title", "out", "preset", "seeds", "settings", "data", "grid")
+    KNOWN = ("title", "out", "preset", "seeds", "settings", "split", "data", "grid")
     DATA = ("task", "path", "build", "metric", "design")
-    GRID = ("tasks", "models", "ta", "designs", "metrics", "seeds", "settings")
+    GRID = ("tasks", "models", "ta", "designs", "metrics", "seeds", "settings", "preset", "label")
 
     def __init__(self, values: dict[str, Any], where: str) -> None:
         self.values, self.where = values, where
@@ -191,6 +196,9 @@ class _Reader:
         sources = self.sources()
         name = self.text(self.values, "preset", "the file", "cpu")
         common = self._settings(self.values, "the file")
+        split = self.text(self.values, "split", "the file", "test")
+        if split not in ("validation", "test"):
+            raise InvalidConfig(f"{self.where}: the file: split: validation or test is needed")
         cells: list[Cell] = []
         for number, table in enumerate(self._tables("grid"), start=1):
             place = f"[[grid]] {number}"
@@ -202,12 +210,16 @@ class _Reader:
             designs = self._list(table, "designs", str, place, []) if "designs" in table else [None]
             own = list(seeds) or self._list(table, "seeds", int, place, self.values.get("seeds", [0]))
             settings = common | self._settings(table, place)
+            chosen = self.text(table, "preset", place, name)
+            label = self.text(table, "label", place) if "label" in table else ""
+            if not all(character.isalnum() or character in " -+." for character in label):
+                raise InvalidConfig(f"{self.where}: {place}: label: letters, digits, spaces and - + . only")
             for task, metric, design, model, ta, seed in product(tasks, metrics, designs, models, flags, own):
                 find_model(model)
                 if ta and model in WITHOUT_TA:
                     continue
                 source = self._chosen(sources, task, metric, design, place)
-                cell = Cell(source, model, ta, seed, name, settings)
+                cell = Cell(source, model, ta, seed, chosen, settings, label, split)
                 try:
                     _ = cell.config  # settings that cannot work are named before anything runs
                 except InvalidConfig as error:

@@ -8,6 +8,8 @@ actions in training, agents with a decoder input see some of them (teacher forci
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -25,10 +27,11 @@ from trainer.layers import (
     PlaceAttention,
     padding_mask,
 )
-from trainer.policy import Policy
+from trainer.planner.model import Planner
+from trainer.policy import Encoded, Policy
 
 
-class Ar(Policy):
+class Ar(Encoded):
     """Autoregressive: one token after the other, with additive attention."""
 
     about = "autoregressive decoder, 1 encoder layer"
@@ -64,7 +67,7 @@ class ArStar(Ar):
     depth = 4
 
 
-class Linear(Policy):
+class Linear(Encoded):
     """No decoder: one linear layer over the flattened memory.
 
     The encoder is the same kit as everywhere, so its projections of the final state exist, unused.
@@ -91,7 +94,7 @@ class Nar(Linear):
     depth = 6
 
 
-class Decoder0(Policy):
+class Decoder0(Encoded):
     """The first decoder of D2 alone: its inputs are the memory, aligned to the length of the action."""
 
     about = "the first decoder of D2 alone, 4 encoder layers"
@@ -193,6 +196,7 @@ MODELS: dict[str, type[Policy]] = {
     "tagging": Tagging,
     "recurrence": Recurrence,
     "recurrence-star": RecurrenceStar,
+    "planner": Planner,
 }
 
 
@@ -203,20 +207,26 @@ def find_model(name: str) -> type[Policy]:
     return MODELS[name]
 
 
-def count_parameters(config: Config, contract: Contract) -> int:
+def make_model(config: Config, contract: Contract, knowledge: Any) -> Policy:
+    """A model as its class makes it; ``knowledge`` is what :meth:`Policy.survey` found, for those who need it."""
+    build: Any = find_model(config.model)
+    if build.game != contract.game:
+        raise InvalidConfig(f"model {config.model} plays {build.game}, the data shows {contract.game}")
+    made: Policy = build(config, contract) if knowledge is None else build(config, contract, knowledge)
+    return made
+
+
+def count_parameters(config: Config, contract: Contract, knowledge: Any = None) -> int:
     """Trainable parameters, without taking the memory for them."""
     with torch.device("meta"):
-        model = find_model(config.model)(config, contract)
+        model = make_model(config, contract, knowledge)
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-def build_model(config: Config, contract: Contract) -> Policy:
+def build_model(config: Config, contract: Contract, knowledge: Any = None) -> Policy:
     """A fresh model with its first weights; the caller seeds."""
-    kind = find_model(config.model)
-    if kind.game != contract.game:
-        raise InvalidConfig(f"model {config.model} plays {kind.game}, the data shows {contract.game}")
-    model = kind(config, contract)
-    if config.init == "released":
+    model = make_model(config, contract, knowledge)
+    if config.init == "released" and isinstance(model, Encoded):
         # The released code: N(0, 0.01) for all that is called a weight, 0 for the rest, and so for v. Scaled first
         # weights, the default, measured better (AR on AOR, 1,500 updates of preset cpu: 32.2 against 19.6).
         for name, parameter in model.named_parameters():

@@ -49,11 +49,10 @@ class Played:
 def act(policy: Policy, states: Tensor, lengths: Tensor) -> Tensor:
     """The scores (b, n, v) of an agent, asked about states of similar length together; lengths on the CPU."""
     if int(lengths.min()) == int(lengths.max()):
-        scores: Tensor = policy(states[:, : max(int(lengths[0]), 1)], lengths)
-        return scores
+        return policy.decide(states[:, : max(int(lengths[0]), 1)], lengths)
     order = lengths.argsort(stable=True)
     parts = [
-        policy(states[rows.to(states.device), : max(int(lengths[rows[-1]]), 1)], lengths[rows])
+        policy.decide(states[rows.to(states.device), : max(int(lengths[rows[-1]]), 1)], lengths[rows])
         for rows in torch.split(order, GROUP)
     ]
     joined = torch.cat(parts)

@@ -7,10 +7,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from trainer.checkpoint import load_checkpoint, save_checkpoint, write, write_json
+from trainer.checkpoint import digest, load_checkpoint, save_checkpoint, write, write_json
 from trainer.contract import parse_object
-from trainer.data import HUB_ID, one_line
-from trainer.errors import BadData, Failed, InvalidConfig, MissingExtra
+from trainer.errors import BadData, Failed, FolderConflict, InvalidConfig
+from trainer.hub import HUB_ID, SCHEME, explained, hub_id, import_client
 from trainer.models import find_model
 from trainer.run import Description
 
@@ -20,12 +20,14 @@ MEASURES = {
     "equation_accuracy": "Equation accuracy",
 }
 SPLITS = ("test", "validation")
+LOCAL = ("file://", "local://")
+MARK = 'library_name: "aegen"'
 
 
 def publish(run: Path, to: str, private: bool = False) -> str:
     """Publish the best agent of a run to ``hf://org/name`` or into a folder; returns where it is now."""
-    if to.startswith("hf://"):
-        name = to.removeprefix("hf://")
+    if to.startswith(SCHEME):
+        name = to.removeprefix(SCHEME)
         if not HUB_ID.fullmatch(name) or "@" in name:
             raise InvalidConfig(f"{to}: hf://org/name is needed")
         with tempfile.TemporaryDirectory() as folder:
@@ -34,6 +36,7 @@ def publish(run: Path, to: str, private: bool = False) -> str:
     if "://" in to:
         raise InvalidConfig(f"{to}: hf://org/name or a folder is needed")
     folder_path = Path(to)
+    check_folder(run, folder_path)
     try:
         folder_path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -42,29 +45,45 @@ def publish(run: Path, to: str, private: bool = False) -> str:
     return to
 
 
+def check_folder(run: Path, folder: Path) -> None:
+    """Refuse to overwrite what is not a published agent: a run, or somebody's own pages."""
+    if folder.resolve() == run.resolve() or (folder / "last.safetensors").exists():
+        raise FolderConflict(f"{folder}: it is the folder of a run: name another")
+    page = folder / "README.md"
+    if page.exists() and MARK not in page.read_text(encoding="utf-8", errors="replace"):
+        raise FolderConflict(f"{page}: not the card of an agent: name another folder")
+    if (folder / "config.json").exists():
+        Description.read(folder / "config.json")
+
+
 def prepare(run: Path, folder: Path, name: str) -> None:
     """Write what is published; the weights come last, so that a folder with weights is complete."""
     description = Description.read(run / "config.json")
     if not (run / "best.safetensors").exists():
         raise BadData(f"{run}: no best.safetensors yet: it appears with the first validation")
     tensors, facts = load_checkpoint(run / "best.safetensors")
-    results = measured(run, facts)
+    results = measured(run, facts, description.data.get("where"))
     public = description.to_json()
     where = str(public["data"].get("where"))
-    if Path(where).is_absolute() or Path(where).exists():
+    if "://" not in where or where.startswith(LOCAL):
         public["data"] = public["data"] | {"where": None}  # a path on this machine tells others nothing
+    (folder / "model.safetensors").unlink(missing_ok=True)  # those of another agent must not meet this config
     write_json(folder / "config.json", public)
     write(folder / "README.md", card(description, results, name).encode())
     save_checkpoint(folder / "model.safetensors", tensors, facts)
 
 
-def measured(run: Path, facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The results that ``trainer evaluate`` left in a run, and the validation of its checkpoint."""
+def measured(run: Path, facts: dict[str, Any], where: object) -> dict[str, dict[str, Any]]:
+    """What ``trainer evaluate`` measured of these weights on the run's own dataset, and their validation."""
     found = {}
+    weights = digest(run / "best.safetensors")
     for split in SPLITS:
         path = run / f"evaluation-{split}.json"
-        if path.exists():
-            found[split] = parse_object(path.read_bytes(), str(path))
+        if not path.exists():
+            continue
+        result = parse_object(path.read_bytes(), str(path))
+        if result.get("weights") == weights and result.get("data") == where:
+            found[split] = result
     if isinstance(facts.get("validation"), dict):
         found.setdefault("validation", facts["validation"])
     return found
@@ -72,25 +91,24 @@ def measured(run: Path, facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def upload(folder: Path, name: str, private: bool) -> str:
     """One commit on the hub."""
-    try:
-        from huggingface_hub import HfApi
-        from huggingface_hub.errors import HfHubHTTPError
-    except ImportError as error:
-        raise MissingExtra("huggingface_hub") from error
-    try:
-        api = HfApi()
+    with explained(f"{SCHEME}{name}", "no such place on the hub", Failed):
+        api = import_client().HfApi()
         api.create_repo(name, private=private or None, exist_ok=True)
+        if private and not api.repo_info(name).private:
+            raise FolderConflict(f"{SCHEME}{name}: it is there and public: make it private first")
+        if api.file_exists(name, "README.md"):
+            page = Path(api.hf_hub_download(name, "README.md")).read_text(encoding="utf-8", errors="replace")
+            if MARK not in page:
+                raise FolderConflict(f"{SCHEME}{name}: its card is not that of an agent: name another repository")
         commit = api.upload_folder(repo_id=name, folder_path=folder, commit_message="Publish the agent and its card")
         return str(commit.commit_url)
-    except (HfHubHTTPError, OSError, ValueError) as error:
-        raise Failed(f"hf://{name}: {one_line(error)}") from error
 
 
 def card(description: Description, results: dict[str, dict[str, Any]], name: str) -> str:
     """The model card: how to use it, what was measured, how it was trained."""
     config, contract = description.config, description.contract
-    where = description.data.get("where")
-    dataset = where if isinstance(where, str) and HUB_ID.fullmatch(where) and not Path(where).exists() else None
+    where = str(description.data.get("where"))
+    dataset = hub_id(where) if where.startswith(SCHEME) else None
     index = model_index(name, contract.task, results, dataset)
     header = {
         "library_name": "aegen",

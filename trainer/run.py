@@ -21,6 +21,7 @@ from trainer.contract import MAX_JSON, Contract, Fields, check_format, parse_obj
 from trainer.data import Dataset
 from trainer.errors import BadData, Failed, FolderConflict
 from trainer.lessons import hashes
+from trainer.models import find_model
 
 FORMAT = 1
 PACKAGES = ("aegen", "torch", "pyarrow", "numpy", "safetensors")
@@ -35,12 +36,15 @@ class Description:
     data: dict[str, Any]
     parameters: int
     versions: dict[str, Any]
+    knowledge: Any = None  # what the model had to know of the data to be built
 
     @classmethod
-    def make(cls, config: Config, contract: Contract, dataset: Dataset, parameters: int) -> Description:
+    def make(
+        cls, config: Config, contract: Contract, dataset: Dataset, parameters: int, knowledge: Any = None
+    ) -> Description:
         """Of a new run."""
         data = {"where": dataset.where, "spec": dataset.spec, "files": hashes(config, contract, dataset)}
-        return cls(config, contract, data, parameters, versions())
+        return cls(config, contract, data, parameters, versions(), knowledge)
 
     @classmethod
     def read(cls, path: Path) -> Description:
@@ -55,17 +59,21 @@ class Description:
         values = parse_object(text, str(path))
         check_format(values, str(path))
         read = Fields(values, str(path))
+        config = Config.parse(read.object("config"), str(path))
+        contract = Contract.parse(read.object("contract"), str(path))
         return cls(
-            Config.parse(read.object("config"), str(path)),
-            Contract.parse(read.object("contract"), str(path)),
+            config,
+            contract,
             read.object("data"),
             read.number("parameters", 1, 1 << 50),
             read.object("versions"),
+            find_model(config.model).parse_knowledge(values.get("knowledge"), contract, str(path)),
         )
 
     def to_json(self) -> dict[str, Any]:
         """The content of ``config.json``."""
-        return {
+        known = {} if self.knowledge is None else {"knowledge": self.knowledge.to_json()}
+        return known | {
             "format": FORMAT,
             "library": "aegen",
             "config": self.config.to_json(),

@@ -32,6 +32,16 @@ class Batch:
     lengths: Tensor  # (b)
     actions: Tensor  # (b, n)
 
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What a model is called with."""
+        return self.states, self.lengths, self.actions
+
+    @property
+    def smoothing(self) -> float:
+        """Share of the labels that is spread over all classes."""
+        return 0.0
+
     def to(self, device: torch.device) -> Batch:
         """The same batch on a device."""
         return Batch(

@@ -59,7 +59,9 @@ def run_sweep(sweep: Sweep, jobs: int = 1, threads: int | None = None, device: s
     threads = threads or max(1, (os.cpu_count() or 1) // jobs)
     failed: list[str] = []
     with ThreadPoolExecutor(jobs) as pool:
-        waiting: set[Future[str]] = {pool.submit(_run, cell, sweep.out, threads, device, places) for cell in left}
+        waiting: set[Future[str]] = {
+            pool.submit(_run, cell, sweep.out, threads, device, places, jobs == 1) for cell in left
+        }
         done = 0
         try:
             while waiting:
@@ -88,8 +90,8 @@ def place(number: int) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": str(number % count)} if count > 1 else {}
 
 
-def _run(cell: Cell, out: Path, threads: int, device: str, places: SimpleQueue[dict[str, str]]) -> str:
-    """One cell in its own process; returns a line that says what came of it."""
+def _run(cell: Cell, out: Path, threads: int, device: str, places: SimpleQueue[dict[str, str]], alone: bool) -> str:
+    """One cell in its own process; returns a line that says what came of it. Alone, it shows its progress."""
     folder = out / cell.name
     folder.parent.mkdir(parents=True, exist_ok=True)
     order = {
@@ -101,6 +103,8 @@ def _run(cell: Cell, out: Path, threads: int, device: str, places: SimpleQueue[d
             "ta": cell.ta,
             "seed": cell.seed,
             "preset": cell.preset,
+            "label": cell.label,
+            "split": cell.split,
         },
         "config": cell.config.to_json(),
         "commands": cell.commands(out),
@@ -109,6 +113,7 @@ def _run(cell: Cell, out: Path, threads: int, device: str, places: SimpleQueue[d
         "out": str(folder),
         "threads": threads,
         "device": device,
+        "shown": alone,
     }
     here = places.get()
     try:
@@ -118,7 +123,7 @@ def _run(cell: Cell, out: Path, threads: int, device: str, places: SimpleQueue[d
                 [sys.executable, "-m", "trainer.cell"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=errors,
+                stderr=None if alone else errors,
                 env=os.environ | here | {"OMP_NUM_THREADS": str(threads)},
             ) as process,
         ):

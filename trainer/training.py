@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,13 @@ from trainer.events import Events
 from trainer.fit import Loop, Validation
 from trainer.interrupt import Interrupt
 from trainer.lessons import load_held_out, load_lessons, open_training
-from trainer.models import build_model, count_parameters
+from trainer.models import build_model, count_parameters, find_model
+from trainer.planner.lessons import Lessons
+from trainer.planner.model import Planner
 from trainer.progress import Reporter
 from trainer.run import Description, Run
 from trainer.seeding import derive
-from trainer.steps import load_pairs
+from trainer.steps import Steps, load_pairs
 
 MAX_IN_MEMORY = 1 << 32  # bytes of id tensors
 
@@ -48,20 +50,28 @@ class Result:
         return values
 
 
-def make_source(
-    dataset: Dataset, footers: list[Footer], contract: Contract, config: Config, runtime: Runtime
-) -> Source:
-    """The demonstrations: in memory where they fit, or streamed."""
-    if config.stream and contract.game == "text":
-        raise InvalidConfig(f"{config.model} learns from whole pairs, which are held in memory: leave --stream out")
-    if config.stream:
-        return Stream(dataset, footers, contract, config, runtime)
+def load_training(dataset: Dataset, footers: list[Footer], contract: Contract) -> Steps:
+    """The demonstrations in memory, where they fit."""
     rows = sum(footer.shard.rows for footer in footers)
     needed = rows * (4 * contract.max_state + 8 * contract.action_length + 32)
     if needed > MAX_IN_MEMORY:
         size = f"{rows:,} steps may need {needed / 1e9:.1f} GB of memory"
         raise InvalidConfig(f"{dataset.where}: {size}; --stream reads them in parts")
-    return Memory(load_lessons(dataset, footers, contract), config, runtime)
+    return load_lessons(dataset, footers, contract)
+
+
+def survey(
+    dataset: Dataset, footers: list[Footer], contract: Contract, config: Config
+) -> tuple[Config, Any, Steps | None]:
+    """The config with what the data decides, the model's knowledge, and the steps where they had to be read."""
+    kind = find_model(config.model)
+    if kind.learns_from_steps:
+        return config, None, None
+    if config.stream:
+        raise InvalidConfig(f"{config.model} keeps its lessons in memory; --stream needs another model")
+    steps = load_training(dataset, footers, contract)
+    knowledge = kind.survey(steps, contract, config)
+    return replace(config, **kind.complete(config, knowledge)), knowledge, steps
 
 
 def fit(
@@ -99,21 +109,31 @@ def _fit(
 ) -> Result:
     dataset = Dataset(data)
     footers, contract = open_training(dataset, config)
-    parameters = count_parameters(config, contract)
+    config, knowledge, steps = survey(dataset, footers, contract, config)
+    parameters = count_parameters(config, contract, knowledge)
     runtime.check_memory(parameters, copies=4)  # weights, gradients, two moments
-    description = Description.make(config, contract, dataset, parameters)
+    description = Description.make(config, contract, dataset, parameters, knowledge)
     going_on = bool(runtime.largest(int(run.begin(description, resume) if runtime.main else False)))
-    source = make_source(dataset, footers, contract, config, runtime)
     validation = Validation(
         load_held_out(dataset, "validation", contract),
         load_pairs(dataset, "validation", contract),
     )
     torch.manual_seed(derive(config.seed, "weights"))
+    model = build_model(config, contract, knowledge)
+    source: Source
+    if isinstance(model, Planner) and steps is not None:
+        source = Lessons(model, steps, config, contract, runtime)
+    elif config.stream and contract.game == "text":
+        raise InvalidConfig(f"{config.model} learns from whole pairs, which are held in memory: leave --stream out")
+    elif config.stream:
+        source = Stream(dataset, footers, contract, config, runtime)
+    else:
+        source = Memory(load_training(dataset, footers, contract), config, runtime)
     loop = Loop(
         run,
         config,
         contract,
-        model=build_model(config, contract),
+        model=model,
         source=source,
         validation=validation,
         runtime=runtime,
@@ -124,7 +144,7 @@ def _fit(
         loop.resume()
     if runtime.main:
         run.keep_metrics(loop.position.epoch)
-        reporter.line(f"{config.model}: {parameters:,} parameters, {describe(source)}, {runtime.device}")
+        reporter.line(f"{config.model}: {parameters:,} parameters, {source.about}, {runtime.device}")
     with (
         Events(run.path if runtime.main else None, loop.position.epoch) as events,
         Interrupt(runtime.world == 1) as stop,
@@ -143,11 +163,3 @@ def _fit(
         at.seconds,
         runtime.main,
     )
-
-
-def describe(source: Source) -> str:
-    """A source in a few words."""
-    if isinstance(source, Memory):
-        return f"{len(source.steps):,} unique steps of {source.steps.trajectories:,} trajectories"
-    assert isinstance(source, Stream)
-    return f"{len(source.groups):,} row groups, streamed"

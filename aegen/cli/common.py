@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,10 +16,26 @@ import click
 from aegen.errors import AegenError
 
 if TYPE_CHECKING:
-    from aegen.folder import Manifest
+    from aegen.engine import Engine
+    from aegen.folder import Folder, Manifest
+    from aegen.remote import Remote
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 FOLDER = click.Path(path_type=Path)
+
+
+class Place(click.ParamType[Any]):
+    """A folder, or a URL of a storage."""
+
+    name = "place"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from aegen.remote import location
+
+        return location(value)
+
+
+PLACE = Place()
 
 
 class Commands(click.Group):
@@ -29,6 +46,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except AegenError as error:
             _fail(str(error), error.exit_code)
+        except KeyboardInterrupt:
+            _fail("interrupted; what is finished is kept, and the same command goes on from there", 130)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has read enough
             sys.exit(1)
@@ -83,7 +102,15 @@ spec_options = options(
     click.option("--rows-per-shard", type=int, default=250_000, show_default=True),
 )
 out_option = click.option("--out", type=FOLDER, required=True, help="Folder for the dataset.")
+place_option = click.option(
+    "--out", type=PLACE, required=True, help="Folder for the dataset, or a URL such as s3://bucket/name."
+)
 workers_option = click.option("--workers", type=click.IntRange(1), help="Processes; default: as many as it is worth.")
+engine_options = options(
+    click.option("--engine", type=click.Choice(["local", "dask"]), help="Who runs the workers; default: local."),
+    workers_option,
+    click.option("--scheduler", help="dask: run on the cluster of this scheduler, for example tcp://host:8786."),
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 expert_options = options(
     click.option("--metric", help="levenshtein, lcs, span or package.module:function; default: the task's."),
@@ -94,6 +121,22 @@ augment_options = options(
     click.option("--max-edits", type=int, default=10, show_default=True, help="Up to here, all subsets of the edits."),
     click.option("--max-states", type=int, default=1024, show_default=True, help="Beyond, at most so many."),
 )
+
+
+@contextmanager
+def working(
+    place: Path | Remote, engine: str | None, workers: int | None, scheduler: str | None, rows: int | None = None
+) -> Iterator[tuple[Folder, Engine]]:
+    """A dataset folder and the engine to work on it."""
+    from aegen.engine import start
+    from aegen.folder import Folder
+
+    if (engine == "dask" or scheduler) and isinstance(place, Path):
+        place = place.absolute()  # workers may run in another folder
+    folder = Folder(place)
+    rows = folder.manifest().rows("pairs") if rows is None else rows
+    with start(engine, workers, scheduler, rows) as started:
+        yield folder, started
 
 
 def report(function: Callable[..., tuple[Manifest, bool]]) -> Callable[..., None]:

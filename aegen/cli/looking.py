@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from aegen.cli.common import FOLDER, json_option, main, workers_option
+from aegen.cli.common import PLACE, json_option, main, workers_option
 
 
 @main.command()
-@click.argument("folder", type=FOLDER)
+@click.argument("folder", type=PLACE)
 @click.option("--split", type=click.Choice(["train", "validation", "test"]), default="train", show_default=True)
 @click.option("--rows", type=click.IntRange(1), default=5, show_default=True, help="Pairs to draw.")
 @click.option(
@@ -78,7 +78,7 @@ def _paint(text: str, kind: str) -> str:
 
 
 @main.command()
-@click.argument("folder", type=FOLDER)
+@click.argument("folder", type=PLACE)
 @json_option
 def stats(folder: Path, as_json: bool) -> None:
     """Count FOLDER: sizes, overlap between the splits, and the paper's data table.
@@ -106,7 +106,7 @@ def stats(folder: Path, as_json: bool) -> None:
 
 
 @main.command()
-@click.argument("folder", type=FOLDER)
+@click.argument("folder", type=PLACE)
 @workers_option
 @json_option
 def verify(folder: Path, workers: int | None, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,53 +10,60 @@ import click
 
 from aegen.cli.common import (
     FOLDER,
+    PLACE,
     augment_options,
+    engine_options,
     expert_options,
     json_option,
     main,
     out_option,
+    place_option,
     report,
     spec_options,
-    workers_option,
+    working,
 )
 
 if TYPE_CHECKING:
     from aegen.folder import Manifest
+    from aegen.remote import Remote
 
 
 @main.command()
 @spec_options
-@out_option
-@workers_option
+@place_option
+@engine_options
 @json_option
 @report
-def generate(out: Path, workers: int | None, **settings: Any) -> tuple[Manifest, bool]:
+def generate(
+    out: Path | Remote, engine: str | None, workers: int | None, scheduler: str | None, **settings: Any
+) -> tuple[Manifest, bool]:
     """Generate the pairs of one benchmark: TASK is aor, aes or aec.
 
     \b
     Example: aegen generate aor --n 10 --l 5 --d 10000 --out aor
     """
     from aegen import pipeline
-    from aegen.engine import local
-    from aegen.folder import Folder
     from aegen.progress import bar
     from aegen.spec import Spec
 
     spec = Spec(**settings)
-    return pipeline.generate(spec, Folder(out), local(workers, spec.d), bar)
+    with working(out, engine, workers, scheduler, spec.d) as (folder, started):
+        return pipeline.generate(spec, folder, started, bar)
 
 
 @main.command()
 @spec_options
 @expert_options
 @augment_options
-@out_option
-@workers_option
+@place_option
+@engine_options
 @json_option
 @report
 def build(
-    out: Path,
+    out: Path | Remote,
+    engine: str | None,
     workers: int | None,
+    scheduler: str | None,
     metric: str | None,
     design: str | None,
     algorithm: str,
@@ -71,21 +79,66 @@ def build(
     from aegen import pipeline
     from aegen.augment import Augmentation
     from aegen.demonstrations import Expert
-    from aegen.engine import local
-    from aegen.folder import Folder
     from aegen.progress import bar
     from aegen.spec import Spec
 
     spec = Spec(**settings)
     expert = Expert.of(spec.task, metric, design)
     augmentation = Augmentation(algorithm, max_edits, max_states, spec.seed)
-    return pipeline.build(spec, Folder(out), local(workers, spec.d), bar, expert, augmentation)
+    with working(out, engine, workers, scheduler, spec.d) as (folder, started):
+        return pipeline.build(spec, folder, started, bar, expert, augmentation)
+
+
+@main.command()
+@spec_options
+@expert_options
+@augment_options
+@click.option(
+    "--cores",
+    type=click.IntRange(1),
+    multiple=True,
+    default=(1, 100, 1000),
+    show_default=True,
+    help="How long on them.",
+)
+@json_option
+def plan(
+    metric: str | None,
+    design: str | None,
+    algorithm: str,
+    max_edits: int,
+    max_states: int,
+    cores: tuple[int, ...],
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """What `build` would make and cost, from a small piece that is built and measured here; nothing is kept.
+
+    \b
+    Example: aegen plan aes --n 100 --l 6 --d 1000000000
+    """
+    from aegen.augment import Augmentation
+    from aegen.demonstrations import Expert
+    from aegen.estimate import estimate
+    from aegen.spec import Spec
+
+    spec = Spec(**settings)
+    augmentation = Augmentation(algorithm, max_edits, max_states, spec.seed)
+    found = estimate(spec, Expert.of(spec.task, metric, design), augmentation)
+    if as_json:
+        click.echo(json.dumps(found.to_json([*cores])))
+        return
+    for line in found.lines([*cores]):
+        click.echo(line)
 
 
 @main.command(name="import")
 @click.argument("paths", nargs=-1, required=True, type=FOLDER)
 @click.option(
-    "--kind", default="auto", show_default=True, help="released, parallel, csv, tsv, jsonl, parquet, m2, datasets."
+    "--kind",
+    default="auto",
+    show_default=True,
+    help="released, parallel, csv, tsv (not quoted), jsonl, parquet, m2, datasets.",
 )
 @click.option(
     "--task", default="text", show_default=True, help="text, aor, aes or aec: whose metric, design and rules."
@@ -126,12 +179,19 @@ def import_(out: Path, paths: tuple[Path, ...], **settings: Any) -> tuple[Manife
 
 
 @main.command()
-@click.argument("folder", type=FOLDER)
+@click.argument("folder", type=PLACE)
 @expert_options
-@workers_option
+@engine_options
 @json_option
 @report
-def trajectories(folder: Path, metric: str | None, design: str | None, workers: int | None) -> tuple[Manifest, bool]:
+def trajectories(
+    folder: Path | Remote,
+    metric: str | None,
+    design: str | None,
+    engine: str | None,
+    workers: int | None,
+    scheduler: str | None,
+) -> tuple[Manifest, bool]:
     """Write the expert's trajectories (TG) for all pairs of FOLDER; with `--design tags`, token-level tags beside them.
 
     \b
@@ -141,29 +201,34 @@ def trajectories(folder: Path, metric: str | None, design: str | None, workers: 
     """
     from aegen import pipeline
     from aegen.demonstrations import Expert, task_name
-    from aegen.engine import local
-    from aegen.folder import Folder
     from aegen.progress import bar
     from aegen.tags import TAGS
 
-    dataset = Folder(folder)
-    manifest = dataset.manifest()
-    engine = local(workers, manifest.rows("pairs"))
-    if design == TAGS.name:
-        return pipeline.add_tags(dataset, metric or "levenshtein", engine, bar)
-    expert = Expert.of(task_name(manifest.spec), metric, design)
-    return pipeline.add_expert(dataset, expert, engine, bar)
+    with working(folder, engine, workers, scheduler) as (dataset, started):
+        if design == TAGS.name:
+            return pipeline.add_tags(dataset, metric or "levenshtein", started, bar)
+        expert = Expert.of(task_name(dataset.manifest().spec), metric, design)
+        return pipeline.add_expert(dataset, expert, started, bar)
 
 
 @main.command()
-@click.argument("folder", type=FOLDER)
+@click.argument("folder", type=PLACE)
 @augment_options
+@click.option("--metric", help="Needed if the expert's is none of aegen's: its code is run.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For the sample beyond --max-edits.")
-@workers_option
+@engine_options
 @json_option
 @report
 def augment(
-    folder: Path, algorithm: str, max_edits: int, max_states: int, seed: int, workers: int | None
+    folder: Path | Remote,
+    algorithm: str,
+    max_edits: int,
+    max_states: int,
+    metric: str | None,
+    seed: int,
+    engine: str | None,
+    workers: int | None,
+    scheduler: str | None,
 ) -> tuple[Manifest, bool]:
     """Write the augmented trajectories (TA) of FOLDER's training pairs: the expert's and those from shifted states.
 
@@ -172,10 +237,8 @@ def augment(
     """
     from aegen import pipeline
     from aegen.augment import Augmentation
-    from aegen.engine import local
-    from aegen.folder import Folder
     from aegen.progress import bar
 
-    dataset = Folder(folder)
     augmentation = Augmentation(algorithm, max_edits, max_states, seed)
-    return pipeline.add_augmented(dataset, augmentation, local(workers, dataset.manifest().rows("pairs")), bar)
+    with working(folder, engine, workers, scheduler) as (dataset, started):
+        return pipeline.add_augmented(dataset, augmentation, started, bar, metric)

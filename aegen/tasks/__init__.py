@@ -7,6 +7,7 @@ from typing import ClassVar, Protocol
 
 from aegen.equation import Integers
 from aegen.errors import InvalidSpec
+from aegen.pieces import Pieces, Vocabulary
 from aegen.sampling import Draws
 from aegen.spec import Spec
 from aegen.tasks.aec import Aec
@@ -15,12 +16,17 @@ from aegen.tasks.aor import Aor
 
 
 class Task(Protocol):
-    """From cells of equations to cells of sources, whole columns at a time."""
+    """From cells of equations to sources, whole columns at a time."""
 
     name: ClassVar[str]
     one_target: ClassVar[bool]  # whether a source can belong to one target only
 
-    def sources(self, cells: Integers, draws: Draws) -> Integers:
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The pieces that sources are made of: the tokens first."""
+        ...
+
+    def sources(self, cells: Integers, draws: Draws) -> Pieces:
         """One source for each equation, drawn by the rows' own randomness."""
         ...
 
@@ -30,7 +36,7 @@ def task_of(spec: Spec) -> Task:
     """The task that a spec describes; cached because a task may hold tables."""
     match spec.task:
         case Aor.name:
-            return Aor()
+            return Aor(spec.n)
         case Aes.name:
             return Aes(spec.n, spec.division)
         case Aec.name:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from aegen.columns import ABSENT, CLOSE_ID, OPEN_ID, integer_ids, integers_of
+from aegen.columns import ABSENT, CLOSE_ID, FIRST_INTEGER_ID, OPEN_ID, integer_ids, integers_of
 from aegen.equation import ADD, DIVIDE, MULTIPLY, SUBTRACT, Integers
-from aegen.sampling import TABLE, Draws, picked
+from aegen.pieces import Pieces, Vocabulary
+from aegen.sampling import Draws, Words, below, picked, subsets
 
 WIDTH = 6  # ( - a o b )
+EXPRESSIONS = 1 << 16  # as many are listed, at most
 
 
 @dataclass(frozen=True)
@@ -69,26 +71,24 @@ class Aes:
         first[product], second[product] = factor, v[product] // factor
         return first, np.array([ADD, ADD, SUBTRACT, MULTIPLY, DIVIDE])[kind], second
 
-    def sources(self, cells: Integers, draws: Draws) -> Integers:
-        """Write some integers as expressions."""
-        before, integers = cells[:, 0::2], cells[:, 1::2]  # each integer and the sign or operator before it
-        rows, width = integers.shape
-        out = np.full((rows, width, 1 + WIDTH), ABSENT, dtype=cells.dtype)
-        out[:, :, 0], out[:, :, 1] = before, integers
-        row, column = picked(draws.fork("where"), draws.below(0, width + 1), np.full(rows, width))
-        v = integers_of(integers[row, column]).astype(np.int64)
-        ways = self.ends[-1].take(v)
-        if not ways.all():
-            row, column, v, ways = (array[ways > 0] for array in (row, column, v, ways))
-        index = draws.fork("which").at(row, column, width).below(0, ways)
-        out.reshape(-1, 1 + WIDTH)[row * width + column, 1:] = self._written(v, index)
-        return out.reshape(rows, width * (1 + WIDTH))
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens, and all expressions by value, if these are not too many."""
+        return Vocabulary.of(self.n, self._table[1] if self._table else None)
+
+    @cached_property
+    def _table(self) -> tuple[Integers, npt.NDArray[np.int32]] | None:
+        """All expressions as cells, and where those of each value begin."""
+        counts = self.ends[-1].copy()
+        counts[:2] = 0
+        if counts.sum() > EXPRESSIONS:
+            return None
+        begins = np.cumsum(counts) - counts
+        v = np.repeat(np.arange(len(counts)), counts)
+        return begins, self._written(v, np.arange(len(v)) - begins[v])
 
     def _written(self, v: Integers, index: Integers) -> npt.NDArray[np.int32]:
-        """The expressions as cells, WIDTH each; looked up where all of them fit a table."""
-        if self._table is not None:
-            begins, table = self._table
-            return table.take(begins.take(v) + index, axis=0)
+        """Expressions as cells, WIDTH each."""
         first, operator, second = self.expression(v, index)
         cells = np.empty((len(v), WIDTH), dtype=np.int32)
         cells[:, 0], cells[:, -1] = OPEN_ID, CLOSE_ID
@@ -96,15 +96,50 @@ class Aes:
         cells[:, 2], cells[:, 3], cells[:, 4] = integer_ids(abs(first)), operator, integer_ids(second)
         return cells
 
-    @cached_property
-    def _table(self) -> tuple[Integers, npt.NDArray[np.int32]] | None:
-        """All expressions, those of value v from ``begins[v]`` on."""
-        counts = self.ends[-1].copy()
-        counts[:2] = 0
-        if counts.sum() > TABLE:
-            return None
-        begins = np.concatenate([[0], np.cumsum(counts)])
-        v = np.repeat(np.arange(len(counts)), counts)
-        plain = Aes(self.n, self.division)
-        plain.__dict__["_table"] = None  # a frozen instance still caches its properties in its dictionary
-        return begins, plain._written(v, np.arange(len(v)) - begins[v])
+    def sources(self, cells: Integers, draws: Draws) -> Pieces:
+        """Write some integers as expressions."""
+        v = integers_of(cells[:, 1::2].astype(np.int64))
+        rows, width = v.shape
+        ways = self.ends[-1].take(v)
+        index = below(_halves(draws.fork("which"), width), ways.view(np.uint64))
+        chosen = self._chosen(draws, rows, width) & (ways > 0)
+        if self._table:
+            kind = cells.dtype if len(self.vocabulary.tokens) < 1 << 15 else np.int32
+            out = cells.astype(kind)
+            index += self._table[0].take(v) + (FIRST_INTEGER_ID + self.n)
+            out[:, 1::2] = np.where(chosen, index, cells[:, 1::2])
+            return Pieces(out, self.vocabulary)
+        out = np.full((rows, width, 1 + WIDTH), ABSENT, dtype=cells.dtype)
+        out[:, :, 0], out[:, :, -1] = cells[:, 0::2], cells[:, 1::2]
+        out[chosen, 1:] = self._written(v[chosen], index[chosen])
+        return Pieces(out.reshape(rows, -1), self.vocabulary)
+
+    def _chosen(self, draws: Draws, rows: int, width: int) -> npt.NDArray[np.bool_]:
+        """Which integers are replaced: k is uniform, and so are the subsets of k."""
+        table = _subsets(width)
+        if table is not None:
+            return table.take(draws.digits([len(table)])[0], axis=0)
+        chosen = np.zeros((rows, width), dtype=bool)
+        chosen[picked(draws.fork("where"), draws.below(0, width + 1), np.full(rows, width))] = True
+        return chosen
+
+
+def _halves(draws: Draws, width: int) -> Words:
+    """For each row ``width`` halves of words, each in the upper half of its own: 32 bits are enough for a bound."""
+    found = np.empty((len(draws.positions), width + 1), dtype=np.uint64)
+    for column in range(0, width, 2):
+        found[:, column] = words = draws.words(column)
+        np.left_shift(words, np.uint64(32), out=found[:, column + 1])
+    return found[:, :width]
+
+
+@lru_cache(maxsize=4)
+def _subsets(width: int) -> npt.NDArray[np.bool_] | None:
+    """A list of subsets of the integers in which to choose uniformly."""
+    found = subsets(width, width)
+    if found is None:
+        return None
+    table = np.zeros((len(found), width), dtype=bool)
+    for row, places in zip(table, found, strict=True):
+        row[list(places)] = True
+    return table

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from aegen.equation import Integers
+from aegen.pieces import Pieces, Vocabulary
 from aegen.sampling import Draws
 
 
@@ -13,9 +15,15 @@ from aegen.sampling import Draws
 class Aor:
     """The source is the integers alone: ``3 6 2 9 3`` -> ``- 3 - 6 / 2 + 9 = 3``."""
 
+    n: int
     name: ClassVar[str] = "aor"
     one_target: ClassVar[bool] = False
 
-    def sources(self, cells: Integers, draws: Draws) -> Integers:
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens."""
+        return Vocabulary.of(self.n)
+
+    def sources(self, cells: Integers, draws: Draws) -> Pieces:
         """Drop sign, operators and ``=``."""
-        return cells[:, 1::2]
+        return Pieces(cells[:, 1::2], self.vocabulary)

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -196,9 +197,41 @@ def test_front_matter_is_yaml():
 
 
 @kinds
+@pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning:rdflib")
+@pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index:DeprecationWarning:mlcroissant")
 def test_croissant_is_accepted_and_read(place, name):
-    mlcroissant = pytest.importorskip("mlcroissant")
+    import mlcroissant
+
     dataset = mlcroissant.Dataset(jsonld=str(place / name / "croissant.json"))
     rows = pq.read_table(place / name / "expert" / "train-00000-of-00001.parquet").to_pylist()
     found = [row for row in dataset.records("expert") if row["expert/split"] == b"train"]
     assert [row["expert/state"].decode() for row in found] == [row["state"] for row in rows]
+
+
+def test_the_command_of_croissant_accepts_it(place):
+    command = [Path(sys.executable).parent / "mlcroissant", "validate", "--jsonld"]
+    done = subprocess.run([*command, place / NAMES[0] / "croissant.json"], capture_output=True, text=True)
+    assert done.returncode == 0 and "Done." in done.stderr, done.stderr
+    broken = json.loads((place / NAMES[0] / "croissant.json").read_text())
+    del broken["recordSet"][0]["field"][1]["dataType"]
+    (place / "broken.json").write_text(json.dumps(broken))
+    assert subprocess.run([*command, place / "broken.json"], capture_output=True).returncode != 0
+
+
+@pytest.mark.parametrize(
+    "part,change",
+    [
+        ("pairs", {"task": "../../README"}), ("pairs", {"task": 3}), ("pairs", {"seed": None}),
+        ("pairs", {"inputs": [1]}), ("pairs", {"inputs": [{"name": "x"}]}), ("expert", {"backend": 3}),
+    ],
+)  # fmt: skip
+def test_a_manifest_that_lies_gets_no_card(place, tmp_path, part, change):
+    shutil.copytree(place / "words", tmp_path / "words")
+    path = tmp_path / "words" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["spec"][part] |= change
+    path.write_text(json.dumps(manifest))
+    before = files(tmp_path)
+    with pytest.raises(BadData):
+        write_card(Folder(tmp_path / "words"), Folder(tmp_path / "words").manifest())
+    assert files(tmp_path) == before

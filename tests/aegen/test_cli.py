@@ -55,6 +55,23 @@ def test_whatever_a_users_metric_does_the_pair_is_shown(run, tmp_path, body):
     assert "mine:metric" in one_line(run("build", *AOR, "--metric", "mine:metric", "--out", "d", check=2))
 
 
+def test_a_name_in_a_manifest_is_no_permission_to_run_it(run, tmp_path):
+    code = "from pathlib import Path\n\ndef metric(state, goal):\n    Path('ran').touch()\n    return []\n"
+    (tmp_path / "theirs.py").write_text(code)
+    run("build", *AOR, "--out", "d")
+    run("generate", *AOR, "--out", "e")
+    manifest = json.loads((tmp_path / "d" / "manifest.json").read_text())
+    manifest["spec"]["expert"]["metric"] = "theirs:metric"
+    del manifest["spec"]["augmented"]
+    (tmp_path / "d" / "manifest.json").write_text(json.dumps(manifest))
+    assert "name it with --metric" in one_line(run("augment", "d", check=2))
+    for command in (("show", "d"), ("stats", "d"), ("verify", "d"), ("card", "d"), ("publish", "d", "--to", "there")):
+        run(*command, check=None)
+    assert not (tmp_path / "ran").exists()
+    run("trajectories", "e")
+    assert "the expert of e is levenshtein" in one_line(run("augment", "e", "--metric", "theirs:metric", check=2))
+
+
 def test_pipes_get_no_bars_and_no_colours(run):
     done = run("build", *AOR, "--out", "d")
     assert done.stderr == "" and "\x1b" not in run("show", "d").stdout
@@ -75,6 +92,9 @@ def test_pipes_get_no_bars_and_no_colours(run):
         (("build", *AOR, "--design", "nothing"), "design=nothing"),
         (("build", *AOR, "--algorithm", "nothing"), "algorithm=nothing"),
         (("build", *AOR, "--metric", "levenshtein", "--design", "span"), "design span cannot express"),
+        (("build", *AOR, "--metric", "span", "--design", "span"), "metric span is made for parentheses"),
+        (("build", "aec", *AOR[1:], "--design", "insert"), "design insert cannot express"),
+        (("build", "aes", *AOR[1:], "--metric", "lcs"), "design span cannot express"),
         (("build", *AOR, "--metric", "mine:lost"), "metric mine:lost: its edits end at"),
     ],
 )

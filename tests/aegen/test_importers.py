@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 
 import pyarrow as pa
@@ -13,13 +14,14 @@ from aegen.demonstrations import Expert
 from aegen.engine import Local
 from aegen.errors import AegenError, BadData, FolderConflict, InvalidSpec
 from aegen.escape import detokenize, split_state
-from aegen.folder import Folder
+from aegen.folder import MANIFEST, Folder
 from aegen.importers import Import
 from aegen.show import draw_pairs, draw_trajectories
 from aegen.stats import stats
 from aegen.verify import verify
 
 PAIRS = [(f"the cat {i} sit", f"the cat {i} sits down") for i in range(40)] + [("POS_3 DONE", "\\s a\tb")]
+UNTABBED = [(source, target.replace("\t", "|")) for source, target in PAIRS]  # a field of TSV cannot hold a tab
 
 
 def write(path, texts):
@@ -51,7 +53,7 @@ def demonstrated(folder, metric=None, design=None, task="text"):
 FORMATS = {
     "parallel": lambda d: (write(d / "a.src", [p[0] for p in PAIRS]), write(d / "a.tgt", [p[1] for p in PAIRS])),
     "csv": lambda d: (write(d / "a.csv", ["source,target", *(f'{s},"{t}"' for s, t in PAIRS)]),),
-    "tsv": lambda d: (write(d / "a.tsv", ["source\ttarget", *(f'{s}\t"{t}"' for s, t in PAIRS)]),),
+    "tsv": lambda d: (write(d / "a.tsv", ["source\ttarget", *(f"{s}\t{t}" for s, t in UNTABBED)]),),
     "jsonl": lambda d: (write(d / "a.jsonl", [json.dumps({"source": s, "target": t}) for s, t in PAIRS]),),
     "parquet": lambda d: (_parquet(d / "a.parquet"),),
 }
@@ -66,7 +68,7 @@ def _parquet(path):
 @pytest.mark.parametrize("kind", FORMATS)
 def test_every_format_brings_the_same_pairs_and_they_can_be_played(kind, tokens, tmp_path):
     folder, manifest, _ = bring(tmp_path, *FORMATS[kind](tmp_path), tokens=tokens)
-    assert Counter(texts(folder, manifest, tokens)) == Counter(PAIRS)
+    assert Counter(texts(folder, manifest, tokens)) == Counter(UNTABBED if kind == "tsv" else PAIRS)
     demonstrated(folder)
 
 
@@ -171,6 +173,35 @@ def test_line_breaks_inside_fields_and_carriage_returns_are_kept(tmp_path):
     (tmp_path / "a.csv").write_bytes(b'source,target\r\n"a\r\nb",c\r\n')
     folder, manifest, _ = bring(tmp_path, tmp_path / "a.csv", tokens="chars", split="100/0/0")
     assert texts(folder, manifest, "chars") == [("a\r\nb", "c")]
+
+
+def test_a_quotation_mark_in_tsv_is_a_character(tmp_path):
+    pairs = [('"a', 'b"'), ('c"', "d"), ('"e"', '""')]
+    path = write(tmp_path / "a.tsv", ["source\ttarget", *("\t".join(pair) for pair in pairs)])
+    folder, manifest, _ = bring(tmp_path, path, split="100/0/0")
+    assert texts(folder, manifest) == pairs
+
+
+def test_a_pipe_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "a.csv")
+    with pytest.raises(InvalidSpec, match=r"a.csv: import reads its input several times"):
+        bring(tmp_path, tmp_path / "a.csv")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("gone", ["train-00000", "train-00001", "train-00002", "validation", "test"])
+def test_an_interrupted_import_keeps_what_is_there(gone, tmp_path):
+    path = write(tmp_path / "a.csv", ["source,target", *(f"{i},{i} x" for i in range(60))])
+    folder, manifest, _ = bring(tmp_path, path, rows_per_shard=15)
+    assert len(manifest.shards("pairs", "train")) >= 3
+    whole = {name: (folder / name).read_bytes() for name in manifest.files}
+    (lost,) = (name for name in manifest.files if name.startswith(f"pairs/{gone}"))
+    inodes = {name: (folder / name).stat().st_ino for name in manifest.files if name != lost}
+    (folder / MANIFEST).unlink()
+    (folder / lost).unlink()
+    assert bring(tmp_path, path, rows_per_shard=15)[1] == manifest
+    assert {name: (folder / name).read_bytes() for name in manifest.files} == whole
+    assert {name: (folder / name).stat().st_ino for name in inodes} == inodes
 
 
 def test_a_mistyped_name_does_not_go_to_the_network(tmp_path):

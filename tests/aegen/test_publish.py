@@ -15,9 +15,10 @@ from aegen import pipeline
 from aegen.engine import Local
 from aegen.errors import BadData, FolderConflict, InvalidSpec
 from aegen.folder import Folder
+from aegen.hub import one_line
 from aegen.publish import Target, publish, pull, targets
 from aegen.spec import Spec
-from tests.hub import Hub
+from tests.hub import Hub, Repository
 
 TOKEN = "hf_secret"
 WHERE = ("datasets", "org/aec")
@@ -186,6 +187,73 @@ def test_several_folders(aegen, hub, here):
     ]
 
 
+SEVERAL = """
+import json, sys
+from aegen.cli import main
+for arguments in json.loads(sys.argv[1]):
+    try:
+        main(arguments)
+    except SystemExit as end:
+        print(f"exit {end.code}", file=sys.stderr, flush=True)
+"""
+
+
+def test_what_is_not_ours_is_not_overwritten(hub, here):
+    foreign = {
+        "card": ("README.md", b"# Mine"),
+        "shard": ("pairs/mine.parquet", b"rows"),
+        "half": ("manifest.json", b"{"),
+    }
+    for repository, (name, content) in foreign.items():
+        hub.repositories["datasets", f"org/{repository}"] = Repository({name: content})
+    hub.repositories["datasets", "org/public"] = Repository({})
+    commands = [["publish", "seed0", "--to", f"hf://org/{repository}"] for repository in foreign]
+    commands += [["publish", "seed0", "--to", "hf://org/public", "--private"]]
+    commands += [["publish", "seed0", "--to", "hf://org/half", "--force"]]
+    done = subprocess.run(
+        [sys.executable, "-c", SEVERAL, json.dumps(commands)],
+        cwd=here, capture_output=True, text=True, env=os.environ | hub.settings(here / "home"),
+    )  # fmt: skip
+    *refused, public, forced = re.split(r"exit \d\n", done.stderr)[:-1]
+    assert re.findall(r"exit (\d)\n", done.stderr) == ["2", "2", "2", "2", "0"] and forced == "", done.stderr
+    for line, (name, _) in zip(refused, foreign.values(), strict=True):
+        assert name in line and "--force replaces" in line
+    assert "it is there and public: make it private first" in public
+    lengths = {name: len(repository) for (_, name), repository in hub.repositories.items()}
+    assert lengths == {"org/card": 1, "org/shard": 1, "org/half": 2, "org/public": 1}
+    assert hub.repositories["datasets", "org/half"][-1] == files(here / "seed0")
+
+
+def test_a_tag_stays_where_it_is_when_only_the_card_is_new(aegen, hub, here):
+    aegen("publish", "seed0", "--to", "hf://org/aec", "--tag", "v1")
+    repository = hub.repositories[WHERE]
+    repository[1]["README.md"] += b"as an older version rendered it"
+    shutil.rmtree(here / "home")  # the cache knows the card that was sent
+    assert "tag v1 is taken" in aegen("publish", "seed0", "--to", "hf://org/aec", "--tag", "v1", check=2)
+    assert repository.tags == {"v1": 1} and len(repository) == 2
+    aegen("publish", "seed0", "--to", "hf://org/aec", "--tag", "v2")
+    assert repository.tags == {"v1": 1, "v2": 2} and repository[2] == files(here / "seed0")
+
+
+def test_no_token_is_shown(monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    for text in ("Bearer hf_secret", "Illegal header b'Bearer hf_sec\\x01ret'", "x" * 190 + "hf_secret" + "x" * 50):
+        assert "hf_" not in one_line(RuntimeError(text))
+    with pytest.raises(InvalidSpec, match="a token in the URL") as refused:
+        Target("hf://me:hf_x@org/name")
+    assert "hf_x" not in str(refused.value)
+
+
+def test_a_cache_that_holds_a_part_only(aegen, hub, here):
+    """As reading a few files leaves it."""
+    hub.add_folder(*WHERE, here / "seed0")
+    code = "import huggingface_hub as h; h.hf_hub_download('org/aec', 'manifest.json', repo_type='dataset')"
+    subprocess.run([sys.executable, "-c", code], env=os.environ | hub.settings(here / "home"), check=True)
+    assert "manifest lists it" in aegen("pull", "hf://org/aec", "--out", "back", check=2, HF_HUB_OFFLINE="1")
+    aegen("pull", "hf://org/aec", "--out", "back")
+    assert files(here / "back") == files(here / "seed0")
+
+
 # Folders and storages, in this process
 
 
@@ -242,12 +310,74 @@ def test_more_configs_of_the_same_spec_are_welcome(tmp_path):
         publish(Folder(tmp_path / "less"), to, Local())
 
 
+HOSTILE = (
+    "../outside.parquet", "/outside.parquet", "pairs/../../train-00000-of-00001.parquet", "pairs/train-\0.parquet",
+    "pairs/train-\udc80-of-00001.parquet", "pairs\\train-00000-of-00001.parquet",
+    "pairs/train-00000-of-00001.parquet\n",
+    "pairs/train-0-of-1.parquet", "other/train-00000-of-00001.parquet", "pairs/" + "train-" * 100 + ".parquet",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_in_a_manifest_leads_out_of_the_folder(tmp_path, name):
+    there = tmp_path / "a" / "there"
+    there.mkdir(parents=True)
+    info = {"rows": 1, "bytes": 1, "sha256": "0" * 64}
+    record = {"format": 1, "spec": {"pairs": {"task": "text"}}, "files": {name: info}}
+    (there / "manifest.json").write_text(json.dumps(record))
+    before = files(tmp_path)
+    with pytest.raises(BadData, match="not the name of a shard") as refused:
+        pull(str(there), Folder(tmp_path / "a" / "back"))
+    str(refused.value).encode()  # it can be printed
+    assert files(tmp_path) == before
+
+
+def test_no_more_is_taken_than_the_manifest_says(here):
+    shard = here / "seed0" / "pairs" / "test-00000-of-00001.parquet"
+    with shard.open("ab") as file:
+        file.truncate(1 << 40)  # a file without end
+    with pytest.raises(BadData, match="altered"):
+        pull(str(here / "seed0"), Folder(here / "back"))
+    assert sum(path.stat().st_size for path in (here / "back").rglob("*") if path.is_file()) < 1 << 20
+
+
+def test_what_an_interrupted_build_left_is_not_overwritten(here):
+    shutil.copytree(here / "seed1", here / "mine")
+    (here / "mine" / "manifest.json").unlink()
+    before = files(here / "mine")
+    with pytest.raises(FolderConflict, match="mine holds another dataset: pairs.rows_per_shard"):
+        pull(str(here / "seed0"), Folder(here / "mine"))
+    assert files(here / "mine") == before
+
+
+def test_half_a_manifest_can_be_replaced(here):
+    to, seed0 = here / "to", Folder(here / "seed0")
+    publish(seed0, Target(str(to)), Local())
+    (to / "manifest.json").write_text("{")
+    with pytest.raises(FolderConflict, match="not valid JSON .--force replaces it"):
+        publish(seed0, Target(str(to)), Local())
+    assert publish(seed0, Target(str(to), force=True), Local()).changed
+    assert files(to) == files(here / "seed0")
+
+
+def test_shards_that_are_not_ours_are_not_removed(here):
+    mine = here / "mine" / "pairs" / "train.parquet"
+    mine.parent.mkdir(parents=True)
+    mine.write_bytes(b"mine")
+    with pytest.raises(FolderConflict, match="pairs/train.parquet: not of this dataset"):
+        publish(Folder(here / "seed0"), Target(str(here / "mine")), Local())
+    assert files(here / "mine") == {"pairs/train.parquet": b"mine"}
+
+
 def test_targets_that_cannot_be(here):
     for to in ("hf://org", "hf://org/name@v1", "hf://org/name/more", "hf://../name"):
         with pytest.raises(InvalidSpec, match="expected hf://org/name"):
             Target(to)
     with pytest.raises(InvalidSpec, match="for hf://org/name only"):
         Target("folder", tag="v1")
+    for name in ("", "a b", "-x", "refs/heads/main"):
+        with pytest.raises(InvalidSpec, match="expected letters, digits"):
+            Target("hf://org/name", tag=name)
     with pytest.raises(InvalidSpec, match="different names"):
         targets([here / "seed0", here / "seed0"], "hf://org")
     with pytest.raises(FolderConflict, match="the dataset itself"):
@@ -256,5 +386,5 @@ def test_targets_that_cannot_be(here):
         publish(Folder(here / "seed0"), Target("nothing://x"), Local())
     (here / "mine").mkdir()
     (here / "mine" / "README.md").write_text("# Mine")
-    with pytest.raises(FolderConflict, match="README.md: not a card"):
+    with pytest.raises(FolderConflict, match="README.md: not of this dataset"):
         publish(Folder(here / "seed0"), Target(str(here / "mine")), Local())

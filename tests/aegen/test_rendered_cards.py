@@ -1,10 +1,14 @@
-"""The cards of the paper's benchmarks in cards/ are what `aegen card` renders today.
+"""The paper's benchmarks: their cards in cards/ are what `aegen card` renders today, and they go to a hub and back.
 
 To render them again: python -m tests.aegen.test_rendered_cards
 """
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +19,8 @@ from aegen.collection import collection
 from aegen.engine import Local
 from aegen.folder import Folder
 from aegen.spec import Spec
-from aegen.verify import verify
+from tests.aegen.test_publish import files
+from tests.hub import Hub
 
 CARDS = Path(__file__).parents[2] / "cards"
 BENCHMARKS = {"aor": Spec("aor", 10, 5, 10_000), "aes": Spec("aes", 100, 5, 10_000), "aec": Spec("aec", 10, 5, 10_000)}
@@ -46,10 +51,54 @@ def test_the_rendered_cards_are_current(built):
         assert (CARDS / name).read_bytes() == page, f"cards/{name} is not current: {again}"
 
 
-def test_the_benchmarks_are_sound(built):
+LOAD = """
+import datasets, json, sys
+import pyarrow as pa, pyarrow.parquet as pq
+datasets.config.USE_PARQUET_EXPORT = False
+int64, int32, int16, string = map(datasets.Value, ("int64", "int32", "int16", "string"))
+pairs = {"id": int64, "source": string, "target": string}
+steps = {"pair": int64, "origin": int32, "step": int16, "state": string, "action": datasets.List(string)}
+loaded = {}
+for name in sys.argv[1:]:
+    task = name.rpartition("/")[2]
+    for config in datasets.get_dataset_config_names(name):
+        features = datasets.Features(pairs if config == "pairs" else steps)
+        for split, rows in datasets.load_dataset(name, config).items():
+            (path,) = map(str, __import__("pathlib").Path(task, config).glob(f"{split}-*.parquet"))
+            made = pq.read_table(path).replace_schema_metadata(None)
+            assert rows.features == features and rows.data.table.replace_schema_metadata(None).cast(made.schema) == made
+            streamed = datasets.load_dataset(name, config, split=split, streaming=True)
+            assert streamed.features == features
+            assert pa.concat_tables(streamed.with_format("arrow")).cast(made.schema) == made
+            loaded[f"{task}/{config}/{split}"] = len(rows)
+    assert datasets.get_dataset_default_config_name(name) == "expert"
+print(json.dumps(loaded))
+"""
+
+
+def test_the_benchmarks_go_to_a_hub_and_back(built, run, tmp_path):
+    """Published (and so verified), loaded in all configs and splits, streaming and not, and pulled byte for byte."""
     place, _ = built
-    for task in BENCHMARKS:
-        verify(Folder(place / task), Local())
+    with Hub() as hub:
+        environment = os.environ | hub.settings(tmp_path / "home")
+        done = run("publish", *(place / task for task in BENCHMARKS), "--to", "hf://org", env=environment)
+        assert done.stdout.count("published") == len(BENCHMARKS)
+        names = [f"org/{task}" for task in BENCHMARKS]
+        done = subprocess.run(
+            [sys.executable, "-c", LOAD, *names], cwd=place, capture_output=True, text=True, env=environment
+        )
+        assert done.returncode == 0, done.stderr
+        loaded = json.loads(done.stdout.splitlines()[-1])
+        assert loaded == {
+            f"{task}/{name.partition('-')[0]}": info.rows
+            for task in BENCHMARKS
+            for name, info in Folder(place / task).manifest().files.items()
+        }
+        for task in BENCHMARKS:
+            splits = [loaded[f"{task}/pairs/{split}"] for split in ("train", "validation", "test")]
+            assert sum(splits) == 10_000 and abs(splits[0] - 7_000) < 200
+            run("pull", f"hf://org/{task}", "--out", tmp_path / task, env=environment)
+            assert files(tmp_path / task) == files(place / task)
 
 
 def test_the_command_makes_the_same_page(built, run, tmp_path):

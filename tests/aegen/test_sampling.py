@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from itertools import combinations
 
@@ -8,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aegen import sampling
+from aegen import sampling, tiles
 from aegen.equation import OPERATORS
-from aegen.sampling import Draws, Order, Permutation, Space, below, derive_key, keyed_hash, picked
+from aegen.sampling import Draws, Order, Permutation, Space, below, derive_key, keyed_hash, picked, subsets
 from tests import oracle
 from tests.aegen.statistics import same_distribution
 
@@ -64,21 +65,52 @@ def test_listing_finds_exactly_the_valid_equations(n, l):
         for a, ops, ints in zip(first, operators, operands, strict=True)
     ]
     wanted = {i: v for i, v in enumerate(values) if v.denominator == 1 and 2 <= v <= n + 1}
-    numbers, rights = space.listed
+    *halves, rights = space.listed
+    numbers = np.array(halves[0]) * space.suffixes + halves[1]
     assert dict(zip(numbers.tolist(), map(Fraction, rights.tolist()), strict=True)) == wanted
 
 
-def test_scanning_a_space_finds_what_listing_finds(monkeypatch):
-    listed = Order(4, 5, 1)
+@pytest.mark.parametrize("runs,table", [(1, 1 << 20), (7, 1 << 20), (100, 1 << 20), (640, 1 << 20), (640, 0)])
+@pytest.mark.parametrize("n,l", [(2, 3), (7, 4), (4, 5), (2, 7)])
+def test_scanning_a_space_finds_what_listing_finds(n, l, runs, table, monkeypatch):
+    """However the tiles are cut, and without tiles: every equation once, with its right-hand side."""
+    listed = Order(n, l, 1)
     monkeypatch.setattr(sampling, "ENUMERABLE", 0)
-    scanned = Order(4, 5, 1)
-    assert listed.listed is not None and scanned.listed is None
+    monkeypatch.setattr(sampling, "TABLE", table)
+    monkeypatch.setattr(tiles, "RUNS", runs)
+    scanned = Order(n, l, 1)
+    assert listed.listed is not None and scanned.listed is None and (scanned.tiles is not None) == bool(table)
 
     def found(order):
         _, equations = order.equations(0, order.size)
-        return set(order.space.encode(equations.first, equations.operators, equations.operands).tolist())
+        return sorted(zip(equations.numbers.tolist(), equations.right.tolist(), strict=True))
 
-    assert found(scanned) == found(listed) == set(listed.listed[0].tolist())
+    assert found(scanned) == found(listed)
+
+
+def test_tiles_leave_little_to_try():
+    order = Order(100, 5, 1)
+    assert len(order.equations(0, 50_000)[0]) > 0.3 * 50_000
+    assert order.size < 0.15 * order.space.candidates
+
+
+def test_tiles_of_a_large_space_hold_every_equation():
+    """Of equations found without tiles, none lies in a tile that is left out."""
+    space = Space(100, 5)
+    prefix, suffix = np.divmod(np.random.default_rng(3).integers(0, space.candidates, 300_000), space.suffixes)
+    hits, _ = space.valid(prefix, suffix)
+    there = set(
+        zip(
+            (space.tiles.first_row // space.tiles.prefixes.length).tolist(),
+            (space.tiles.first_column // space.tiles.suffixes.length).tolist(),
+            strict=True,
+        )
+    )
+    place = [
+        np.argsort(runs.order[: runs.count]) // runs.length for runs in (space.tiles.prefixes, space.tiles.suffixes)
+    ]
+    wanted = set(zip(place[0][prefix[hits]].tolist(), place[1][suffix[hits]].tolist(), strict=True))
+    assert len(hits) > 10_000 and wanted <= there
 
 
 @pytest.mark.parametrize("n,rate", [(10, 0.068), (100, 0.046)])
@@ -125,13 +157,36 @@ def test_every_subset_is_picked_equally_often(size):
         assert same_distribution(drawn, [subsets[i % len(subsets)] for i in range(len(drawn))])
 
 
+@pytest.mark.parametrize("most,size", [(0, 4), (3, 9), (3, 8), (5, 5)])
+def test_the_list_of_subsets_weighs_counts_and_subsets_equally(most, size):
+    found = Counter(subsets(most, size))
+    wanted = {places for count in range(most + 1) for places in combinations(range(size), count)}
+    assert set(found) == wanted
+    for count in range(most + 1):
+        weights = [weight for places, weight in found.items() if len(places) == count]
+        assert len(set(weights)) == 1 and sum(weights) * (most + 1) == found.total()
+
+
+def test_a_long_list_of_subsets_is_not_made():
+    assert subsets(20, 40) is None
+
+
+def test_digits_are_uniform_and_independent():
+    """Also where the bounds take more than one word."""
+    bounds = [7, 1000, 6, 1 << 20, 5, 3]
+    digits = Draws(5, np.arange(60_000)).digits(bounds)
+    for digit, bound in zip(digits, bounds, strict=True):
+        assert same_distribution(
+            (digit * 9 // bound).tolist(), [i * bound // 60_000 * 9 // bound for i in range(60_000)]
+        )
+    joint = zip(digits[0].tolist(), digits[2].tolist(), digits[5].tolist(), strict=True)
+    assert same_distribution(list(joint), [(i % 7, i // 7 % 6, i // 42 % 3) for i in range(60_000 - 60_000 % 126)])
+
+
 @settings(max_examples=20)
 @given(st.integers(0, 2**62))
 def test_neighbouring_seeds_share_no_more_than_chance(seed):
     """Two orders of the same list agree at a place with probability 1 / size."""
     first, second = (Order(4, 4, derive_key("order", s)) for s in (seed, seed + 1))
-    numbers = [o.equations(0, o.size)[1] for o in (first, second)]
-    left, right = (
-        o.space.encode(e.first, e.operators, e.operands) for o, e in zip((first, second), numbers, strict=True)
-    )
+    left, right = (o.equations(0, o.size)[1].numbers for o in (first, second))
     assert (left == right).sum() <= 12

@@ -10,13 +10,12 @@ import pyarrow as pa
 import pytest
 from Levenshtein import editops
 
-from aegen.columns import Ragged, arithmetic_vocabulary
 from aegen.engine import Local
 from aegen.equation import holds, value
-from aegen.generate import batches, plan
+from aegen.generate import batches, plan, scan
 from aegen.sampling import Draws
 from aegen.spec import SPLITS, Spec
-from aegen.tasks import Aec, Aes, Aor, task_of
+from aegen.tasks import Aec, Aes, Aor, aec, aes, task_of
 from tests import oracle
 from tests.aegen.statistics import same_distribution
 
@@ -107,18 +106,48 @@ def test_expressions_are_all_there_once(n, division):
         assert sorted(made) == sorted(wanted.get(v, []))
 
 
-def test_the_table_of_expressions_changes_nothing():
+def test_the_table_of_expressions_changes_nothing(monkeypatch):
     cells = np.array([[-1, 20, 0, 31, 4, 44]] * 50)
-    plain, tabled = Aes(50), Aes(50)
-    plain.__dict__["_table"] = None
     draws = Draws(3, np.arange(50))
-    assert (plain.sources(cells, draws) == tabled.sources(cells, draws)).all()
+    tabled = Aes(50).sources(cells, draws)
+    monkeypatch.setattr(aes, "EXPRESSIONS", 0)
+    plain = Aes(50).sources(cells, draws)
+    assert plain.numbers.shape != tabled.numbers.shape
+    assert plain.texts().to_pylist() == tabled.texts().to_pylist()
+
+
+def test_the_table_of_insertions_changes_nothing(monkeypatch):
+    cells = np.array([[-1, 12, 0, 8, 4, 13], [1, 12, 3, 8, 4, 13]] * 50, dtype=np.int16)
+    draws = Draws(3, np.arange(100))
+    tabled = Aec(10).sources(cells, draws)
+    monkeypatch.setattr(aec, "PAIRS", 0)
+    plain = Aec(10).sources(cells, draws)
+    assert plain.numbers.shape != tabled.numbers.shape
+    assert plain.texts().to_pylist() == tabled.texts().to_pylist()
+    assert (plain.hashes(7) == tabled.hashes(7)).all()
+
+
+@pytest.mark.parametrize("task,n", [("aes", 20), ("aec", 10)])
+def test_long_lists_of_subsets_are_not_needed(task, n, monkeypatch):
+    """Places picked one by one have the distribution of those that come from a list."""
+    spec = Spec(task, n, 5, D)
+    short = made(spec)
+    for module in (aec, aes):
+        monkeypatch.setattr(module, "subsets", lambda most, size: None)
+    aec._places.cache_clear(), aes._subsets.cache_clear(), scan.cache_clear()
+    try:
+        long = made(spec)
+    finally:
+        aec._places.cache_clear(), aes._subsets.cache_clear(), scan.cache_clear()
+    assert short != long
+    for statistic in ("parentheses", "which integers", "number of edits", "places of edits", "length of the source"):
+        count = STATISTICS[statistic]
+        assert same_distribution(*([key for pair in pairs for key in count(*pair)] for pairs in (short, long)))
 
 
 def test_values_without_an_expression_stay():
     cells = np.array([[-1, 7, 0, 8, 4, 7]] * 20)  # integers 2 and 3 for N = 2: no expression has these values
-    sources = Ragged.of_cells(Aes(2).sources(cells, Draws(1, np.arange(20))))
-    assert set(sources.texts(arithmetic_vocabulary(2)).to_pylist()) == {"2 + 3 = 2"}
+    assert set(Aes(2).sources(cells, Draws(1, np.arange(20))).texts().to_pylist()) == {"2 + 3 = 2"}
 
 
 def test_division_is_an_option():

@@ -8,6 +8,7 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from Levenshtein import distance
 
 from aegen import pipeline
 from aegen.engine import Local
@@ -158,11 +159,82 @@ def test_a_duplicate_is_found(pairs_only):
         verify(pairs_only, Local())
 
 
+def fitting(folder, sources, name):
+    """One of these sources, and the row of a shard to whose target it could belong."""
+    return next(
+        (row, source)
+        for row, target in enumerate(pq.read_table(folder / name)["target"].to_pylist())
+        for source in sources
+        if source.split()[-1] == target.split()[-1] and distance(source.split()[:-1], target.split()[:-1]) <= 3
+    )
+
+
+def sources_of(folder, pattern):
+    return [source for path in folder.path.glob(pattern) for source in pq.read_table(path)["source"].to_pylist()]
+
+
 def test_a_leak_is_found(pairs_only):
-    source = pq.read_table(pairs_only / PAIRS)["source"][0].as_py()
-    rewrite(pairs_only, PAIRS.replace("train", "test"), replace("source", 0, source))
+    test = PAIRS.replace("train", "test")
+    rewrite(pairs_only, test, replace("source", *fitting(pairs_only, sources_of(pairs_only, PAIRS), test)))
     with pytest.raises(BadData, match="1 sources occur in two splits"):
         verify(pairs_only, Local())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda source, target: target[:3] + ["+"] * 4 + target[3:],  # more mistakes than allowed
+        lambda source, target: [*target[:-1], "11" if target[-1] != "11" else "2"],  # the last token is never wrong
+        lambda source, target: ["=", *target],  # nobody inserts this
+        lambda source, target: ["12", *target],  # beyond N+1
+        lambda source, target: ["02", *target],
+        lambda source, target: [],
+    ],
+)
+def test_a_source_with_other_mistakes_than_allowed_is_found(pairs_only, change):
+    def spoil(table):
+        source, target = (table[column][5].as_py().split() for column in ("source", "target"))
+        return replace("source", 5, " ".join(change(source, target)))(table)
+
+    rewrite(pairs_only, PAIRS, spoil)
+    with pytest.raises(BadData, match="row 5: .* is no aec source of"):
+        verify(pairs_only, Local())
+
+
+@pytest.fixture
+def with_variants(tmp_path):
+    folder = Folder(tmp_path / "variants")
+    pipeline.generate(Spec("aec", 10, 4, 120, variants=2, rows_per_shard=50), folder, Local())
+    verify(folder, Local())
+    return folder
+
+
+VARIANTS = "variants/train-00001-of-00002.parquet"
+
+
+def test_a_variant_that_leaks_is_found(with_variants):
+    """A pair of another split has a source that a variant has too, and is otherwise in order."""
+    test = "pairs/test-00000-of-00002.parquet"
+    trained = sources_of(with_variants, "pairs/train*")
+    others = [source for source in sources_of(with_variants, "variants/*") if source not in trained]
+    rewrite(with_variants, test, replace("source", *fitting(with_variants, others, test)))
+    with pytest.raises(BadData, match="1 sources of variants occur in validation or test"):
+        verify(with_variants, Local())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        replace("target", 3, lambda values: values[10]),
+        replace("id", 3, lambda values: values[4]),
+        lambda table: table.slice(0, len(table) - 1),
+        lambda table: pa.concat_tables([table, table.slice(len(table) - 1)]),
+    ],
+)
+def test_variants_belong_to_their_pairs(with_variants, change):
+    rewrite(with_variants, VARIANTS, change)
+    with pytest.raises(BadData, match="variants that do not belong|variants of|rows of variants|no aec source"):
+        verify(with_variants, Local())
 
 
 @pytest.mark.parametrize("name", [PAIRS, PAIRS.replace("train", "test"), NAME])

@@ -1,8 +1,8 @@
 """What the trainer costs: ``python -m tests.trainer.bench DATASET…`` for dataset folders (say AES and AOR).
 
-Trains a small agent for a short while on each dataset, then measures in one run, with the same weights:
-recurrent inference against the plain loop (per-row environment, finished rows kept, padded to m), and the share
-of data loading in the time of an update.
+Trains a planner for a short while on each dataset, then measures in one run, with the same weights: recurrent
+inference against the plain loop (per-row environment, finished rows kept, padded to m). And of one of the paper's
+agents the share of data loading in the time of an update.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -21,10 +22,12 @@ from trainer.config import preset
 from trainer.data import Dataset
 from trainer.device import Runtime
 from trainer.play import play
+from trainer.progress import Reporter
 from trainer.steps import load_pairs, load_steps
 from trainer.training import fit, open_training
 
-UPDATES = 600
+UPDATES = 1500  # of the planner: enough to play well
+SOME = 60  # of the paper's agent: enough to time
 
 
 @torch.inference_mode()
@@ -38,7 +41,7 @@ def plain_loop(agent, pairs):
         for row, state in enumerate(states):
             ids[row, : len(state)] = torch.tensor([contract.state_ids[token] for token in state], dtype=torch.long)
         lengths = torch.tensor([len(state) for state in states])
-        actions = policy(ids, lengths).argmax(-1).tolist()
+        actions = policy.decide(ids, lengths).argmax(-1).tolist()
         for row, action in enumerate(actions):
             if not finished[row]:
                 said = [names[token] for token in action]
@@ -67,31 +70,60 @@ def timed(function, *arguments, repeat=3):
     return best, result
 
 
-def measure(folder, run):
-    """The figures of one dataset."""
-    config = preset("cpu", updates=UPDATES, validate_every=1000)
-    trained = fit(folder, config, run, device="cpu")
-    dataset = Dataset(folder)
+def play_ratio(folder, run):
+    """Recurrent inference of a trained planner against the plain loop."""
+    fit(folder, preset("fast", updates=UPDATES, validate_every=1000), run, device="cpu")
     agent = Agent.from_pretrained(run)
-    pairs = load_pairs(dataset, "test", agent.contract)
+    pairs = load_pairs(Dataset(folder), "test", agent.contract)
     slow, expected = timed(plain_loop, agent, pairs)
     quick, found = timed(batched, agent, pairs)
     assert found == expected, "the two loops must agree"
-    footers, contract = open_training(dataset, config)
-    steps = load_steps(dataset, footers, contract)
-    since, count = time.perf_counter(), 0
-    for _ in Memory(steps, config, Runtime(torch.device("cpu"))).turns(0):
-        count += 1
-    loading = (time.perf_counter() - since) / count
-    update = trained.seconds / trained.updates
     return {
         "games": len(pairs),
         "plain_seconds": round(slow, 3),
         "seconds": round(quick, 3),
         "ratio": round(slow / quick, 2),
-        "milliseconds_per_update": round(1000 * update, 2),
-        "loading_percent": round(100 * loading / update, 2),
     }
+
+
+def loading_share(folder, run):
+    """Of the time of an update, how much goes into its data."""
+    config = preset("cpu", updates=SOME, validate_every=1000)
+    dataset = Dataset(folder)
+    footers, contract = open_training(dataset, config)
+    source = Memory(load_steps(dataset, footers, contract), config, Runtime(torch.device("cpu")))
+    since = time.perf_counter()
+    for _ in islice(source.turns(0), SOME):
+        pass
+    loading = time.perf_counter() - since
+    clock = Clock()
+    fit(folder, config, run, device="cpu", reporter=clock)
+    return {
+        "milliseconds_per_update": round(1000 * clock.seconds / clock.updates, 2),
+        "loading_percent": round(100 * (loading / SOME) / (clock.seconds / clock.updates), 2),
+    }
+
+
+class Clock(Reporter):
+    """The time from the first update to the last."""
+
+    def __init__(self):
+        super().__init__(quiet=True)
+        self.first, self.last, self.updates = 0.0, 0.0, -1
+
+    def update(self, *arguments):
+        self.last = time.perf_counter()
+        self.first = self.first or self.last
+        self.updates += 1
+
+    @property
+    def seconds(self):
+        return self.last - self.first
+
+
+def measure(folder, run):
+    """The figures of one dataset."""
+    return play_ratio(folder, run / "planner") | loading_share(folder, run / "agent")
 
 
 if __name__ == "__main__":

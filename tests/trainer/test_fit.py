@@ -46,7 +46,9 @@ def lessons(tmp_path_factory):
 
 
 @pytest.mark.parametrize("design", ["insert", "edit", "span"])
-@pytest.mark.parametrize("model", [name for name, kind in MODELS.items() if not kind.learns_from])
+@pytest.mark.parametrize(
+    "model", [name for name, kind in MODELS.items() if kind.learns_from_steps and not kind.learns_from]
+)
 def test_every_model_learns_every_task_by_heart(lessons, tmp_path, model, design):
     config = preset(
         "cpu", model=model, width=64, layers=1, dropout=0.0, train_on="expert", batch=128, learning_rate=1e-2,

@@ -12,7 +12,7 @@ from trainer.steps import load_steps
 from trainer.training import open_training
 
 SMALL = {"width": 16, "layers": 0}
-AGENTS = [name for name, kind in MODELS.items() if kind.game == "edits"]
+AGENTS = [name for name, kind in MODELS.items() if kind.game == "edits" and kind.learns_from_steps]
 DISTINCT = [name for name in AGENTS if "recurrence" not in name]  # those are AR, trained otherwise
 
 

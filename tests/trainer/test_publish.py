@@ -1,14 +1,17 @@
 """Publishing and loading through the real clients, on loopback."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
-from tests.hub import Hub
+from tests.hub import Hub, Repository
 from trainer.agent import Agent
 from trainer.config import preset
-from trainer.errors import BadData
+from trainer.errors import BadData, FolderConflict
 from trainer.progress import Reporter
 from trainer.publish import publish
 from trainer.training import fit
@@ -52,6 +55,30 @@ def test_the_card_states_what_was_measured(run, datasets, tmp_path):
     assert str(datasets["insert"]) not in public and str(datasets["insert"]) not in card
 
 
+def test_what_was_measured_otherwise_is_not_on_the_card(run, tmp_path):
+    """Of other weights, or on another dataset."""
+    result = Agent.from_pretrained(run).evaluate(split="test")
+    for number, change in enumerate(({}, {"weights": "0" * 64}, {"data": "another"})):
+        copy = shutil.copytree(run, tmp_path / f"run{number}")
+        (copy / "evaluation-test.json").write_text(json.dumps(result | change))
+        publish(copy, str(tmp_path / f"agent{number}"))
+        assert ("| test |" in (tmp_path / f"agent{number}" / "README.md").read_text()) is not bool(change)
+
+
+def test_only_an_agent_is_overwritten(run, tmp_path):
+    agent, mine = tmp_path / "agent", tmp_path / "mine"
+    publish(run, str(agent))
+    publish(run, str(agent))
+    mine.mkdir()
+    (mine / "README.md").write_text("# Mine")
+    with pytest.raises(FolderConflict, match=r"README.md: not the card of an agent"):
+        publish(run, str(mine))
+    before = (run / "config.json").read_bytes()
+    with pytest.raises(FolderConflict, match="folder of a run"):
+        publish(run, str(run))
+    assert (mine / "README.md").read_text() == "# Mine" and (run / "config.json").read_bytes() == before
+
+
 def test_without_weights_nothing_is_published(run, tmp_path):
     copy = shutil.copytree(run, tmp_path / "run")
     (copy / "best.safetensors").unlink()
@@ -59,27 +86,96 @@ def test_without_weights_nothing_is_published(run, tmp_path):
         publish(copy, str(tmp_path / "agent"))
 
 
+FIT = ["--preset", "cpu", "--width", 16, "--layers", 1, "--updates", 3, "--device", "cpu"]
+
+
 def test_from_hub_to_hub_without_aegen(command, datasets, run, tmp_path):
     with Hub() as hub:
         hub.add_folder("datasets", "org/insert", datasets["insert"])
-        extra = {
-            "HF_ENDPOINT": hub.url,
-            "HF_TOKEN": "hf_secret",
-            "HF_HOME": str(tmp_path / "home"),
-            "HF_HUB_DISABLE_XET": "1",
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-            "NO_PROXY": "*",
-        }
-        fit_options = ["--preset", "cpu", "--width", 16, "--layers", 1, "--updates", 3, "--device", "cpu"]
+        extra = hub.settings(tmp_path / "home")
         stream = ["--stream", "--stream-rows", 100]
-        trained = command("fit", "org/insert", *fit_options, *stream, "--out", tmp_path / "run", extra=extra)
+        trained = command("fit", "org/insert", *FIT, *stream, "--out", tmp_path / "run", extra=extra)
         sent = command("publish", run, "--to", "hf://org/agent", extra=extra)
         commits = hub.repositories["models", "org/agent"]
         assert len(commits) == 2 and set(commits[-1]) == {"README.md", "config.json", "model.safetensors"}
         played = command("edit", "org/agent", TEXT, "--json", extra=extra)
         assert json.loads(played.stdout)["text"] == Agent.from_pretrained(run).edit(TEXT).text
         missing = command("edit", "org/nothing", TEXT, extra=extra, code=2)
-        assert missing.stderr.startswith("Error: org/nothing: neither a run folder nor a model on the hub")
+        assert missing.stderr.startswith("Error: org/nothing: no such model on the hub, or not for you")
         assert len(missing.stderr.splitlines()) == 1
         for done in (trained, sent, played, missing):
             assert "hf_secret" not in done.stdout + done.stderr
+
+
+def test_what_was_read_once_needs_no_network(command, datasets, run, tmp_path):
+    published = tmp_path / "agent"
+    publish(run, str(published))
+    with Hub() as hub:
+        hub.add_folder("datasets", "org/insert", datasets["insert"])
+        hub.add_folder("models", "org/agent", published)
+        extra = hub.settings(tmp_path / "home")
+        command("fit", "hf://org/insert", *FIT, "--out", tmp_path / "first", extra=extra)
+        asked = {path.partition("/resolve/")[2] for _, path in hub.requests if "/resolve/" in path}
+        needed = ("manifest.json", "augmented/train-", "expert/validation-", "pairs/validation-")
+        assert asked and all(path.partition("/")[2].startswith(needed) for path in asked)
+        online = command("edit", "hf://org/agent", TEXT, extra=extra).stdout
+    offline = extra | {"HF_HUB_OFFLINE": "1"}
+    command("fit", "hf://org/insert", *FIT, "--out", tmp_path / "second", extra=offline)
+    weights = [(tmp_path / out / "best.safetensors").read_bytes() for out in ("first", "second")]
+    assert weights[0] == weights[1]
+    assert command("edit", "hf://org/agent", TEXT, extra=offline).stdout == online
+    missing = command("fit", "hf://org/insert@v2", *FIT, "--out", tmp_path / "third", extra=offline, code=2)
+    assert missing.stderr == (
+        "Error: hf://org/insert@v2: not in huggingface_hub's cache, and the hub cannot be reached\n"
+    )
+    missing = command("edit", "hf://org/other", TEXT, extra=offline, code=2)
+    assert "not in huggingface_hub's cache" in missing.stderr and len(missing.stderr.splitlines()) == 1
+
+
+def test_all_files_are_of_one_commit(datasets, tmp_path):
+    """A dataset that is replaced while it is read stays the one that was opened."""
+    with Hub() as hub:
+        hub.add_folder("datasets", "org/data", datasets["insert"])
+        code = (
+            "import sys; from trainer.data import Dataset, PAIR_COLUMNS; dataset = Dataset('org/data')\n"
+            "print(dataset.where, flush=True); sys.stdin.readline()\n"
+            "print(dataset.read(dataset.select('pairs', 'train')[0], PAIR_COLUMNS).num_rows)"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            env=os.environ | hub.settings(tmp_path / "home"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout.readline() == "hf://org/data\n"
+        repository = hub.repositories["datasets", "org/data"]
+        repository.append(dict.fromkeys(repository[0], b"other"))
+        repository.branches["main"] = 1
+        out, _ = process.communicate("\n", timeout=60)
+        assert process.returncode == 0 and int(out) > 0
+
+
+def test_a_repository_is_what_it_should_be(command, run, tmp_path):
+    with Hub() as hub:
+        hub.repositories["models", "org/agent"] = Repository({})
+        extra = hub.settings(tmp_path / "home")
+        refused = command("publish", run, "--to", "hf://org/agent", "--private", extra=extra, code=2)
+        assert "there and public" in refused.stderr and len(hub.repositories["models", "org/agent"]) == 1
+        hub.repositories["models", "org/mine"] = Repository({"README.md": b"# Mine"})
+        refused = command("publish", run, "--to", "hf://org/mine", extra=extra, code=2)
+        assert "not that of an agent" in refused.stderr and len(hub.repositories["models", "org/mine"]) == 1
+
+
+def test_a_local_path_is_not_taken_for_a_dataset_on_the_hub(run, tmp_path):
+    """``data/aor`` was a folder where the agent was trained, whatever is there now."""
+    for where, linked in (("data/aor", False), ("hf://org/aor@v1", True)):
+        copy = shutil.copytree(run, tmp_path / f"run{linked}")
+        record = json.loads((copy / "config.json").read_text())
+        record["data"]["where"] = where
+        (copy / "config.json").write_text(json.dumps(record))
+        publish(copy, str(tmp_path / f"agent{linked}"))
+        card = (tmp_path / f"agent{linked}" / "README.md").read_text()
+        assert ('datasets: ["org/aor"]' in card) is linked and ("datasets:" in card) is linked
+        public = json.loads((tmp_path / f"agent{linked}" / "config.json").read_text())
+        assert public["data"]["where"] == (where if linked else None)

@@ -17,6 +17,7 @@ from trainer.grid import read_sweep
 from trainer.outcomes import FAILURES, failure
 from trainer.report import report
 from trainer.report.collect import collect
+from trainer.report.markdown import beside
 from trainer.report.tables import Entry, orders, tables
 from trainer.sweep import run_sweep
 
@@ -104,6 +105,24 @@ def test_known_runs_give_known_figures(known):
     assert main_table.run == 4
 
 
+def test_cells_of_our_own_stand_beside_the_papers(known):
+    written("planner+ta/0", "planner", True, 0, {"equation": 85.0, "sequence": 50.0}, known)
+    written("planner,greedy/0", "planner", True, 0, {"equation": 40.0}, known, label="greedy", split="validation")
+    written("spelling/0", "planner", True, 0, {"token": 90.0, "sequence": 70.0}, known, task="text")
+    found = tables(collect(known))
+    main_rows = {row.head[0]: row.cells["aor", "equation"] for row in found[0].rows}
+    assert main_rows["Planner + TA"] == Entry((85.0,), None, best=True, best_of_all=True)  # no ablation among them
+    others = {table.key: table for table in found[4:]}
+    assert others["other-validation"].columns == (("aor", "equation"),)
+    assert {row.head[0]: row.cells["aor", "equation"].values for row in others["other-validation"].rows} == {
+        "Planner + TA, greedy": (40.0,)
+    }
+    assert others["other-test"].columns == (("text", "sequence"),)
+    lines = beside(found[0])
+    assert any("85.00" in line and "the best in the paper, NAR* + TA: 67.13 (+17.87)" in line for line in lines)
+    assert any("62.00 ± 2.00" in line and "the paper's 61.45 (+0.55)" in line for line in lines)
+
+
 def test_the_order_of_the_methods_is_held_against_the_papers(known):
     found = {order.block: order for order in orders(tables(collect(known))[0])}
     without = found["methods without TA"]
@@ -157,7 +176,7 @@ def test_bars_by_replacement_need_both_metrics_and_join_their_games(known, tmp_p
         (cell / "outcomes-test.json").write_text(json.dumps({"rows": other, "games": []}))
     found = {record["metric"]: record["by_replace"] for record in collect(known) if record["task"] == "aec"}
     assert found == {"levenshtein": {"with": [0, 1], "without": [1, 1]}, "lcs": {"with": [1, 1], "without": [1, 1]}}
-    assert any(path.name == "metrics-aec.svg" for path in report(known, tmp_path / "out"))
+    assert any(path.name == "metrics-aec.svg" for path in report(known, tmp_path / "out")[0])
 
 
 DONE = ("DONE", "DONE")

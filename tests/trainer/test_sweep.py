@@ -63,6 +63,27 @@ def test_a_grid_is_every_combination_one_seed_after_the_other(insert, tmp_path):
     assert read_sweep(write_file(tmp_path, insert), preset_name="paper").cells[0].preset == "paper"
 
 
+def test_a_label_keeps_cells_apart_that_differ_in_settings_alone(insert, tmp_path):
+    more = '[[grid]]\ntasks = ["aor"]\nmodels = ["planner"]\nta = [true]\nseeds = [0]\npreset = "fast"\n'
+    labelled = 'label = "greedy slots"\nsettings = {{ beam = 1, confidence = false }}\n'
+    file = write_file(tmp_path, insert, **{'title = "Small"': 'split = "validation"'})
+    file.write_text(file.read_text() + more + more + labelled.replace("{{", "{").replace("}}", "}"))
+    plain, greedy = read_sweep(file).cells[-4:-2]
+    assert [plain.name, greedy.name] == ["aor/planner+ta/seed-0", "aor/planner+ta,greedy-slots/seed-0"]
+    assert (plain.config.beam, greedy.config.beam, greedy.preset, greedy.split) == (8, 1, "fast", "validation")
+    assert (
+        greedy.commands(tmp_path)[1].endswith("--split validation")
+        and "--no-confidence" in greedy.commands(tmp_path)[0]
+    )
+    for wrong, message in (('label = "a/b"', "label: letters"), ('split = "train"', "unknown key 'split'")):
+        file.write_text(file.read_text().replace('label = "greedy slots"', wrong))
+        with pytest.raises(InvalidConfig, match=message):
+            read_sweep(file)
+        file.write_text(file.read_text().replace(wrong, 'label = "greedy slots"'))
+    with pytest.raises(InvalidConfig, match="split: validation or test"):
+        read_sweep(write_file(tmp_path, insert, **{'title = "Small"': 'split = "train"'}))
+
+
 def test_the_command_of_a_cell_is_the_cell(insert, tmp_path):
     from trainer.cli import main
 

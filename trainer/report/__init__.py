@@ -13,8 +13,11 @@ from trainer.report.figures import draw
 from trainer.report.tables import tables
 
 
-def report(runs: Path, out: Path, title: str = "Text editing as imitation game", timed: bool = True) -> list[Path]:
-    """Write ``report.html``, ``report.md``, ``results.json`` and ``figures/``; returns the files.
+def report(
+    runs: Path, out: Path, title: str = "Text editing as imitation game", timed: bool = True
+) -> tuple[list[Path], list[str]]:
+    """Write ``report.html``, ``report.md``, ``results.json`` and ``figures/``; returns the files, and the main result
+    in lines for a terminal.
 
     ``runs`` is the folder of a sweep, or the ``results.json`` of an earlier report, which has no games.
     """
@@ -39,7 +42,7 @@ def report(runs: Path, out: Path, title: str = "Text editing as imitation game",
         raise Failed(f"{out}: cannot be made: {error.strerror}") from error
     for name, content in files.items():
         write(out / name, content)
-    return [out / name for name in files]
+    return [out / name for name in files], markdown.beside(found[0])
 
 
 def gallery(runs: Path, records: list[Record]) -> list[dict[str, Any]]:

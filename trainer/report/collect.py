@@ -59,8 +59,11 @@ def collect(runs: Path) -> list[Record]:
 
 def outcomes(folder: Path) -> dict[str, Any]:
     """The games of a cell's evaluation."""
-    path = folder / "outcomes-test.json"
-    return read_object(path) if path.is_file() else {}
+    for split in ("test", "validation"):
+        path = folder / f"outcomes-{split}.json"
+        if path.is_file():
+            return read_object(path)
+    return {}
 
 
 def expert_facts(folders: list[Path]) -> dict[tuple[str, str, str], tuple[int, bool]]:
@@ -91,7 +94,8 @@ def record(folder: Path, name: str, lookup: dict[tuple[str, str, str], tuple[int
     described = read_object(folder / "config.json")
     keys = (
         "task", "metric", "design", "model", "ta", "seed", "preset", "commands", "build", "parameters", "updates",
-        "epochs", "best_epoch", "finished", "train_seconds", "seconds", "device", "threads",
+        "epochs", "best_epoch", "finished", "train_seconds", "seconds", "cpu_seconds", "device", "threads",
+        "label", "split",
     )  # fmt: skip
     return {
         "name": name,
@@ -119,13 +123,14 @@ def shares(pairs: Iterator[tuple[Any, bool]]) -> dict[str, list[int]]:
 
 
 def curve(folder: Path) -> list[list[float | None]]:
-    """By epoch: action accuracy in training, then of actions and of equations (or sequences) in validation."""
+    """By epoch: accuracy of actions in training, of actions and of texts in validation, and the minutes so far."""
     found = []
     for line in Run(folder).read_metrics():
         valid = line.get("validation", {})
         result = valid.get("equation_accuracy", valid.get("sequence_accuracy"))
         accuracies = (line["action_accuracy"], valid.get("action_accuracy"), result)
-        found.append([None if value is None else round(value, 2) for value in accuracies])
+        minutes = line["seconds"] / 60 if "seconds" in line else None
+        found.append([None if value is None else round(value, 2) for value in (*accuracies, minutes)])
     return found
 
 

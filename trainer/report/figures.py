@@ -11,6 +11,7 @@ from typing import Any
 from trainer.errors import MissingExtra
 from trainer.outcomes import FAILURES
 from trainer.report.collect import Record, plain
+from trainer.report.paper import MAIN
 from trainer.report.tables import LABELS, label
 
 BLUE, ORANGE, GREEN, SKY, RED, PURPLE, BLACK = (
@@ -41,6 +42,10 @@ def draw(records: Sequence[Record], timing: dict[str, Any]) -> Figures:
             "Learning curves: action accuracy in training and validation, accuracy of returned texts in validation; "
             "the dashed line marks the epoch that early stopping keeps.",
             lambda: curves(records),
+        ),
+        "minutes": (
+            "Accuracy in validation against minutes of training; the dotted line is the paper's best.",
+            lambda: minutes(records),
         ),
         "inference-time": (
             "Inference time of AR* and NAR*, measured in turns in one run: for an action and for a returned text.",
@@ -94,6 +99,35 @@ def methods_of(records: Sequence[Record]) -> list[tuple[str, bool]]:
     there = {(record["model"], record["ta"]) for record in records}
     order = [*LABELS]
     return sorted(there, key=lambda m: (m[1], order.index(m[0]) if m[0] in order else len(order), m[0]))
+
+
+def minutes(records: Sequence[Record]) -> Any:
+    """One panel for each task: the planner's runs, and beside them what else was run."""
+    usable = [r for r in records if plain(r) and not r.get("label") and any(len(line) > 3 for line in r["curve"])]
+    tasks = tasks_of([record for record in usable if record["model"] == "planner"])
+    if not tasks:
+        return None
+    figure, axes = panels(1, len(tasks), 3.4, 2.6)
+    for here, task in zip(axes[0], tasks, strict=True):
+        for number, (model, ta) in enumerate(methods_of([r for r in usable if r["task"] == task])):
+            runs = [r for r in usable if (r["task"], r["model"], r["ta"]) == (task, model, ta)]
+            for place, run in enumerate(sorted(runs, key=lambda r: r["seed"])):
+                points = [
+                    (line[3], line[2]) for line in run["curve"] if len(line) > 3 and None not in (line[2], line[3])
+                ]
+                x, y = zip(*points, strict=True) if points else ((), ())
+                name = label(model, ta) if not place else None
+                style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number % len(MARKS)], "markersize": 3}
+                here.plot(x, y, STYLES[place % len(STYLES)], label=name, linewidth=1, **style)
+        best = max((row[task, "equation"][0] for row in MAIN.values() if (task, "equation") in row), default=None)
+        if best is not None:
+            here.axhline(best, color=BLACK, linestyle=":", linewidth=1)
+        here.set_title(task.upper())
+        here.set_xlabel("minutes of training")
+        here.set_xlim(left=0)
+    axes[0][0].set_ylabel("% right")
+    axes[0][0].legend(fontsize=7)
+    return figure
 
 
 def curves(records: Sequence[Record]) -> Any:

@@ -58,6 +58,26 @@ def table(found: Table) -> str:
     return grid(head, rows)
 
 
+def beside(found: Table) -> list[str]:
+    """For a terminal: each figure of ours with the paper's own, or else with the best of its column."""
+    lines = []
+    for row in found.rows:
+        for column, entry in row.cells.items():
+            if entry.mean is None:
+                continue
+            spread = "" if entry.std is None else f" ± {entry.std:.2f}"
+            rivals = [(r.cells[column].theirs[0], r.head[-1]) for r in found.rows if r.cells[column].theirs]  # type: ignore[index]
+            there = ""
+            if entry.theirs:
+                there = f"the paper's {entry.theirs[0]:.2f} ({entry.difference:+.2f})"
+            elif rivals:
+                best, name = max(rivals)
+                there = f"the best in the paper, {name}: {best:.2f} ({entry.mean - best:+.2f})"
+            name = ", ".join(row.head)
+            lines.append(f"{column[0].upper()} {column[1]:<9}{name:<24}{entry.mean:6.2f}{spread:<8}  {there}".rstrip())
+    return lines
+
+
 def order_line(order: Order) -> str:
     """Where an order agrees, in a sentence."""
     total = order.agree + len(order.disagree)

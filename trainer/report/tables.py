@@ -24,8 +24,10 @@ LABELS = {
     "linear": "Linear",
     "decoder0": "Decoder0",
     "shared-d2": "Shared D2",
+    "planner": "Planner",
 }
 TA = " + TA"
+OURS: dict[tuple[str, bool], dict[Column, Figure]] = {("planner", False): {}, ("planner", True): {}}  # not in the paper
 SHORT = {"token": "Tok.", "sequence": "Seq.", "equation": "Eq."}
 
 
@@ -136,6 +138,9 @@ def _marked(rows: list[Row], columns: tuple[Column, ...]) -> list[Row]:
 def tables(records: Sequence[Record]) -> list[Table]:
     """All tables of the paper; what was not run is empty."""
 
+    others = [record for record in records if not standard(record)]
+    records = [record for record in records if standard(record)]
+
     def method(name: Any, record: Record) -> bool:
         return plain(record) and (record["model"], record["ta"]) == name
 
@@ -158,7 +163,7 @@ def tables(records: Sequence[Record]) -> list[Table]:
     groups = {"end2end": 0, "tagging": 0, "recurrence": 0}
     return [
         make(
-            "main", "Main table", ("Method",), paper.COLUMNS, paper.MAIN,
+            "main", "Main table", ("Method",), paper.COLUMNS, paper.MAIN | OURS,
             lambda name: (label(*name),), lambda name: (name[1], groups.get(name[0], 1)), method, records,
         ),
         make(
@@ -173,7 +178,40 @@ def tables(records: Sequence[Record]) -> list[Table]:
             "metrics", "Edit metrics on AES", ("Edit metric", "Method"), paper.AES, paper.METRICS,
             lambda name: (metrics[name[0]], label(name[1])), lambda name: name[0], metric, records,
         ),
+        *other_tables(others),
     ]  # fmt: skip
+
+
+def split_of(record: Record) -> str:
+    """What a cell was measured on."""
+    return record.get("split") or "test"
+
+
+def standard(record: Record) -> bool:
+    """Whether a cell belongs to a table of the paper: one of its tasks as it stands, on the test split."""
+    return record["task"] in paper.TASKS and not record.get("label") and split_of(record) == "test"
+
+
+def other_tables(records: Sequence[Record]) -> list[Table]:
+    """What the paper has no table for, split by split: other tasks, and cells with a label of their own."""
+    found = []
+    for split in sorted({split_of(record) for record in records}):
+        here = [record for record in records if split_of(record) == split]
+        rows: dict[Any, dict[Column, Figure]] = {
+            (record["model"], record["ta"], record.get("label") or ""): {} for record in here
+        }
+        columns: dict[Column, None] = {}
+        for record in here:
+            measures = [measure for measure in SHORT if measure in record["scores"]]
+            columns |= {(record["task"], measure): None for measure in measures[-1:]}
+        found.append(
+            make(
+                f"other-{split}", f"Other cells, {split} split", ("Method",), tuple(columns), rows,
+                lambda name: (label(*name[:2]) + (f", {name[2]}" if name[2] else ""),), lambda name: None,
+                lambda name, record: (record["model"], record["ta"], record.get("label") or "") == name, here,
+            )
+        )  # fmt: skip
+    return found
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,165 @@
+"""The engine for many machines: dask.distributed, on workers of its own or on a cluster that is there already."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from importlib import metadata
+from typing import Any, TypeVar
+
+from aegen.engine import in_order
+from aegen.errors import AegenError, Failed, InvalidSpec, MissingExtra
+
+Result = TypeVar("Result")
+CONNECT = 10  # seconds until a scheduler or its first worker must have answered
+LOST = 60  # seconds without any worker before the work is given up
+SAME = ("aegen", "numpy", "pyarrow", "Levenshtein", "rapidfuzz")  # what bytes depend on
+RETRIES = 2  # of a call that failed for a reason that is not ours, such as a network
+
+
+@dataclass
+class Dask:
+    """Worker processes (or threads) of this machine, or the workers of a scheduler.
+
+    >>> with Dask(workers=1, processes=False) as engine:
+    ...     list(engine.map(divmod, [(7, 2), (9, 4)]))
+    [(3, 1), (2, 1)]
+    """
+
+    workers: int = 1
+    scheduler: str | None = None
+    processes: bool = True
+    client: Any = field(default=None, repr=False)
+    _cluster: Any = field(default=None, repr=False)
+
+    def __enter__(self) -> Dask:
+        if self.scheduler and not re.fullmatch(r"[a-z]+://[^/\s]+:\d+", self.scheduler):
+            raise InvalidSpec(f"--scheduler {self.scheduler}: expected for example tcp://host:8786")
+        dask, distributed = _packages()
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what there is to say, we say
+        settings = {"distributed.comm.timeouts.connect": CONNECT, "distributed.admin.tick.limit": "1h"}
+        with dask.config.set(settings):
+            if not self.scheduler:
+                self._cluster = distributed.LocalCluster(
+                    n_workers=self.workers,
+                    threads_per_worker=1,
+                    processes=self.processes,
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                    host="127.0.0.1" if self.processes else None,
+                )
+            try:
+                self.client = distributed.Client(self._cluster or self.scheduler, timeout=CONNECT, set_as_default=False)
+            except (OSError, TimeoutError):
+                raise Failed(f"{self.scheduler}: no scheduler answers there") from None
+            except (ValueError, TypeError) as error:
+                raise InvalidSpec(f"--scheduler {self.scheduler}: {error}") from None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.client is not None:
+            with suppress(Exception):
+                self.client.close(timeout=0.5)
+        if self._cluster is not None:
+            self._end_workers()
+            with suppress(Exception):
+                self._cluster.close(timeout=5)
+
+    def _end_workers(self) -> None:
+        """Our own have nothing left to lose: what they wrote is complete under its name, or not there."""
+        for worker in self._cluster.workers.values() if self._cluster and self.processes else ():
+            worker.auto_restart = False
+            with suppress(OSError, TypeError):
+                os.kill(worker.pid, signal.SIGKILL)
+
+    def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
+        """The results in the order of the calls; a call whose worker is lost runs again on another."""
+        _, distributed = _packages()
+        versions, news = own_versions(), threading.Event()
+
+        def submit(call: tuple[Any, ...]) -> Any:
+            future = self.client.submit(_run, function, call, versions, pure=False, retries=RETRIES)
+            future.add_done_callback(lambda _: news.set())
+            return future
+
+        try:
+            for outcome in in_order(submit, partial(self._wait, news), self.client.gather, calls, 2 * self._threads()):
+                if isinstance(outcome, Refused):
+                    raise outcome.error
+                yield outcome
+        except KeyboardInterrupt:
+            self._end_workers()
+            raise
+        except distributed.KilledWorker:
+            raise Failed("several workers have died over the same shard (out of memory?)") from None
+        except (distributed.CancelledError, distributed.comm.CommClosedError):
+            raise Failed("the scheduler is gone; run the same command again to go on") from None
+
+    def _threads(self) -> int:
+        """How many calls the workers run at once."""
+        with suppress(TimeoutError):
+            self.client.wait_for_workers(1, timeout=CONNECT)
+        threads = sum(self.client.nthreads().values())
+        if not threads:
+            raise Failed(f"{self.scheduler}: the scheduler has no workers")
+        return int(threads)
+
+    def _wait(self, news: threading.Event, futures: list[Any]) -> None:
+        """Wait until one of the futures is done, or the cluster has been empty for too long."""
+        alone_since: float | None = None
+        while not any(future.done() for future in futures):
+            if news.wait(1):
+                news.clear()
+            elif self.client.status == "running" and self.client.nthreads():
+                alone_since = None
+            else:
+                alone_since = alone_since or time.monotonic()
+                if time.monotonic() - alone_since > LOST:
+                    raise Failed(f"no worker for {LOST} seconds; run the same command again to go on")
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An error that running again would not mend."""
+
+    error: AegenError
+
+
+def _run(function: Callable[..., Result], call: tuple[Any, ...], versions: dict[str, str]) -> Result | Refused:
+    """One call, on a worker."""
+    for package, version in own_versions().items():
+        if versions.get(package) != version:
+            asked = versions.get(package, "none")
+            return Refused(InvalidSpec(f"a worker has {package} {version}, you have {asked}: install the same there"))
+    try:
+        return function(*call)
+    except AegenError as error:
+        return Refused(error)
+
+
+@lru_cache(maxsize=1)
+def own_versions() -> dict[str, str]:
+    """Of the packages that decide the bytes."""
+    found = {}
+    for package in SAME:
+        with suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
+
+
+def _packages() -> tuple[Any, Any]:
+    os.environ.setdefault("DASK_DISTRIBUTED__DIAGNOSTICS__NVML", "False")
+    try:
+        import dask
+        import distributed
+    except ImportError:
+        raise MissingExtra.of("dask", "cluster") from None
+    return dask, distributed

@@ -1,0 +1,146 @@
+"""Files that are not on this machine: the part of :class:`pathlib.Path` that a dataset folder needs, over fsspec."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, wraps
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from aegen.errors import AegenError, Failed, InvalidSpec, MissingExtra
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+# An object of these appears when it is complete; elsewhere it is sent aside and then moved.
+OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "az", "adl", "oci", "memory"}
+
+
+def location(where: Path | Remote | str) -> Path | Remote:
+    """A path on this machine, or a URL.
+
+    >>> location("data"), location("s3://bucket/data").name
+    (PosixPath('data'), 'data')
+    """
+    if not isinstance(where, str) or "://" not in where:
+        return Path(where) if isinstance(where, str) else where
+    scheme, _, path = where.partition("://")
+    if scheme in ("file", "local"):
+        return Path(path)
+    if scheme == "hf":
+        raise InvalidSpec(f"{where}: expected a folder or a storage such as s3://…; `aegen publish` sends to the hub")
+    return Remote(where.rstrip("/"))
+
+
+def _explained(function: Function) -> Function:
+    """Every storage has errors of its own; the command line knows those of files."""
+
+    @wraps(function)
+    def call(self: Remote, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(self, *args, **kwargs)
+        except (AegenError, OSError):
+            raise
+        except Exception as error:
+            raise Failed(f"{self}: {' '.join(str(error).split())[:200] or type(error).__name__}") from None
+
+    return call  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, order=True)
+class Remote:
+    """A file or folder behind a URL that all workers reach; what it holds is never cached."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:…@", self.url)  # errors and logs hold no password
+
+    __repr__ = __str__
+
+    def __truediv__(self, name: str) -> Remote:
+        return Remote(f"{self.url}/{name}")
+
+    @property
+    def name(self) -> str:
+        return self.url.rpartition("/")[2]
+
+    @property
+    def parent(self) -> Remote:
+        return Remote(self.url.rpartition("/")[0])
+
+    @property
+    def _files(self) -> Any:
+        return _file_system(self.url)[0]
+
+    @property
+    def _path(self) -> str:
+        return _file_system(self.url)[1]
+
+    @_explained
+    def is_file(self) -> bool:
+        return bool(self._files.isfile(self._path))
+
+    @_explained
+    def exists(self) -> bool:
+        return bool(self._files.exists(self._path))
+
+    @_explained
+    def open(self, mode: str = "rb") -> BinaryIO:
+        file: BinaryIO = self._files.open(self._path, mode)
+        return file
+
+    @_explained
+    def read_bytes(self) -> bytes:
+        return bytes(self._files.cat_file(self._path))
+
+    def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return self.read_bytes().decode(encoding, errors)
+
+    @_explained
+    def size(self) -> int:
+        return int(self._files.size(self._path))
+
+    @_explained
+    def unlink(self, missing_ok: bool = False) -> None:
+        try:
+            self._files.rm_file(self._path)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    @_explained
+    def glob(self, pattern: str) -> Iterator[Remote]:
+        """What lies below, as ``pathlib`` would find it."""
+        found = self._files.glob(f"{self._path}/{pattern}")
+        return iter([self / path[len(self._path) + 1 :] for path in sorted(found)])
+
+    @_explained
+    def put(self, file: Path) -> None:
+        """Make the content that of a file; until all of it has arrived, the name shows nothing new."""
+        if self.url.partition("://")[0] in OBJECT_STORES:
+            self._files.put_file(str(file), self._path)
+            return
+        folder = self._path.rpartition("/")[0]
+        self._files.makedirs(folder, exist_ok=True)
+        aside = f"{folder}/{file.name}"
+        try:
+            self._files.put_file(str(file), aside)
+            self._files.mv(aside, self._path)
+        except BaseException:
+            if self._files.exists(aside):
+                self._files.rm_file(aside)
+            raise
+
+
+@lru_cache(maxsize=1024)
+def _file_system(url: str) -> tuple[Any, str]:
+    try:
+        import fsspec
+    except ImportError:
+        raise MissingExtra.of("fsspec", "hub") from None
+    try:
+        files, path = fsspec.core.url_to_fs(url, use_listings_cache=False)
+    except (ValueError, ImportError) as error:
+        raise InvalidSpec(f"{Remote(url)}: {error}") from None
+    return files, path.rstrip("/")

@@ -1,0 +1,266 @@
+"""Where the work runs changes nothing: the same bytes from every engine, to every place, after every loss."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from aegen import pipeline
+from aegen.cluster import Dask
+from aegen.engine import Local, in_order, results
+from aegen.errors import BadData, Failed, FolderConflict, InvalidSpec
+from aegen.folder import Folder
+from aegen.generate import part_of, plan, runs, stripe_batches, stripes
+from aegen.remote import Remote, location
+from aegen.spec import Spec
+from aegen.verify import verify
+from tests.aegen.test_generate import content
+from tests.cluster import cluster
+
+# One in which some things are left to find for workers: several shards, variants, the paper's leaks.
+SPEC = Spec("aec", 10, 5, 300, variants=1, split="paper", rows_per_shard=80)
+OPTIONS = ["aec", "--n", 10, "--l", 5, "--d", 300, "--variants", 1, "--split", "paper", "--rows-per-shard", 80]
+
+
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory):
+    """The bytes that one process makes."""
+    folder = tmp_path_factory.mktemp("wanted")
+    pipeline.build(SPEC, Folder(folder), Local())
+    return content(folder)
+
+
+@pytest.mark.parametrize("processes", [False, True], ids=["threads", "processes"])
+def test_dask_makes_the_same_bytes(wanted, tmp_path, processes):
+    with Dask(workers=2, processes=processes) as engine:
+        pipeline.build(SPEC, Folder(tmp_path), engine)
+        assert content(tmp_path) == wanted
+        assert pipeline.build(SPEC, Folder(tmp_path), engine)[1] is False
+
+
+def test_separate_processes_and_stages_one_by_one(wanted, tmp_path, run):
+    with cluster(tmp_path / "dask", workers=2, threads=2) as dask:
+        run("generate", *OPTIONS, "--out", "d", "--scheduler", dask.address)
+        run("trajectories", "d", "--engine", "dask", "--scheduler", dask.address)
+        done = run("augment", "d", "--scheduler", dask.address)
+    assert content(tmp_path / "d") == wanted and done.stderr == ""
+
+
+def test_a_killed_worker_costs_time_and_nothing_else(wanted, tmp_path, run):
+    out = tmp_path / "d"
+    with cluster(tmp_path / "dask") as dask:
+        command = [
+            sys.executable,
+            "-m",
+            "aegen",
+            "build",
+            *map(str, OPTIONS),
+            "--out",
+            out,
+            "--scheduler",
+            dask.address,
+        ]
+        build = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not list(out.glob("expert/.*")):  # a worker is at work
+            assert build.poll() is None
+            time.sleep(0.01)
+        dask.workers[0].kill()
+        dask.add_worker()
+        assert build.communicate(timeout=120)[1] == "" and build.returncode == 0
+    assert content(out) == wanted
+
+
+def test_what_fails_once_is_tried_again(tmp_path):
+    with Dask(workers=1, processes=False) as engine:
+        assert list(engine.map(fail_once, [(tmp_path / "a",), (tmp_path / "b",)])) == ["a", "b"]
+        with pytest.raises(BadData, match="^no$"):  # ours are not: they would fail again
+            list(engine.map(refuse, [(tmp_path / "tried",)]))
+    assert (tmp_path / "tried").read_text() == "x"
+
+
+def fail_once(path):
+    if not path.exists():
+        path.touch()
+        raise ConnectionError("a network that stumbles")
+    return path.name
+
+
+def refuse(path):
+    with path.open("a") as file:
+        file.write("x")
+    raise BadData("no")
+
+
+def test_a_storage_holds_the_same_bytes(wanted, s3, bucket):
+    pipeline.build(SPEC, Folder(f"{bucket}/d"), Local(2))
+    assert s3.files(f"{bucket}/d") == wanted
+    assert verify(Folder(f"{bucket}/d"), Local())["files"] == len([n for n in wanted if n.endswith(".parquet")])
+
+
+def test_workers_write_to_a_storage(wanted, tmp_path, s3, bucket, run):
+    with cluster(tmp_path / "dask") as dask:
+        run("build", *OPTIONS, "--out", f"{bucket}/d", "--scheduler", dask.address)
+        assert s3.files(f"{bucket}/d") == wanted
+    assert "POS_" in run("show", f"{bucket}/d", "--rows", 1).stdout
+
+
+@pytest.fixture
+def memory():
+    """A storage within this process."""
+    import fsspec
+
+    files = fsspec.filesystem("memory")
+    files.store.clear()
+    return lambda: {name.removeprefix("/d/"): file.getvalue() for name, file in files.store.items()}
+
+
+def test_an_interrupted_build_in_a_storage_goes_on(wanted, memory, monkeypatch):
+    folder, made = Folder("memory://d"), []
+    pipeline.generate(SPEC, folder, Local())
+    for name in ("manifest.json", "pairs/train-00001-of-00003.parquet"):
+        (folder / name).unlink()
+    put = Remote.put
+    monkeypatch.setattr(Remote, "put", lambda self, file: (made.append(self.url), put(self, file)))
+    pipeline.build(SPEC, folder, Local())
+    assert memory() == wanted
+    pairs = [url for url in made if "/pairs/" in url or "/variants/" in url]
+    assert len(pairs) == 4 and all("00001-of" in url for url in pairs)  # one stripe and no other
+
+
+def test_the_client_reads_no_rows_but_those_that_it_shows(memory, monkeypatch):
+    """Every reading of a shard's rows happens within a call of the engine."""
+    from aegen import shards
+
+    seen, inside = [], []
+
+    class Watched(Local):
+        def map(self, function, calls):
+            for call in calls:
+                inside.append(function)
+                outcome = function(*call)
+                inside.pop()
+                yield outcome
+
+    opened = shards.open_shard
+
+    def watch(path, config=None):
+        if not inside:
+            seen.append(path.name)
+        return opened(path, config)
+
+    for module in ("shards", "contract", "folder", "demonstrations", "card", "show", "verify"):
+        monkeypatch.setattr(f"aegen.{module}.open_shard", watch, raising=False)
+    pipeline.build(SPEC, Folder("memory://d"), Watched())
+    assert set(seen) == {"test-00000-of-00003.parquet", "train-00000-of-00003.parquet"}  # for the card: writer, example
+
+
+def test_a_storage_in_which_another_spec_is_being_written_is_left_alone(memory):
+    folder = Folder("memory://d")
+    with folder.writing({"pairs": {"d": 1}}), pytest.raises(FolderConflict, match="another spec is being written"):
+        pipeline.generate(SPEC, folder, Local())
+    assert memory() == {}
+
+
+def test_a_storage_that_refuses_is_named(s3, bucket, run):
+    s3.broken = ("PUT .*augmented", 100)
+    done = run("build", *OPTIONS, "--out", f"{bucket}/d", check=None)
+    assert done.returncode in (1, 2) and len(done.stderr.splitlines()) == 1 and done.stderr.startswith("Error: ")
+    assert "s3_secret" not in done.stderr and not any(".part" in name for name in s3.files(f"{bucket}/d"))
+    assert "manifest.json" not in s3.files(f"{bucket}/d")
+
+
+def test_a_folder_that_workers_do_not_share_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr("aegen.folder.VISIBLE", 0.3)
+
+    class Elsewhere(Local):
+        def map(self, function, calls):
+            for made in super().map(function, calls):
+                for path in tmp_path.glob("pairs/*"):
+                    path.unlink()  # as seen from here, they are not there
+                yield made
+
+    with pytest.raises(Failed, match="a worker wrote it, but it is not here"):
+        pipeline.generate(SPEC, Folder(tmp_path), Elsewhere())
+
+
+def test_a_scheduler_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setattr("aegen.cluster.CONNECT", 1)
+    with (
+        pytest.raises(Failed, match="tcp://127.0.0.1:1: no scheduler answers there"),
+        Dask(scheduler="tcp://127.0.0.1:1"),
+    ):
+        pass
+
+
+def test_wrong_use_is_one_line(run, tmp_path):
+    for options, message in (
+        (("--scheduler", "tcp://127.0.0.1"), "expected for example tcp://host:8786"),
+        (("--scheduler", "tcp://127.0.0.1:1", "--workers", 2), "leave the others out"),
+        (("--scheduler", "tcp://127.0.0.1:1", "--engine", "local"), "leave the others out"),
+    ):
+        done = run("generate", *OPTIONS, "--out", "d", *options, check=None)
+        assert done.returncode in (1, 2) and len(done.stderr.splitlines()) == 1 and message in done.stderr
+    assert not (tmp_path / "d").exists()
+    done = run("generate", *OPTIONS, "--out", "hf://org/name", check=2)
+    assert "aegen publish" in done.stderr
+
+
+def test_a_missing_package_names_the_extra(run, tmp_path):
+    (tmp_path / "distributed.py").write_text("raise ImportError\n")
+    done = run("generate", *OPTIONS, "--out", "d", "--engine", "dask", check=2, env=os.environ | {"PYTHONPATH": "."})
+    assert done.stderr == 'Error: this needs the package dask: pip install "aegen[cluster]"\n'
+
+
+def test_a_worker_of_another_version_is_refused():
+    from aegen.cluster import _run, own_versions
+
+    assert _run(divmod, (7, 2), own_versions()) == (3, 1)
+    refused = _run(divmod, (7, 2), own_versions() | {"pyarrow": "1.0"})
+    assert isinstance(refused.error, InvalidSpec) and "you have 1.0" in str(refused.error)
+
+
+def test_a_stripe_needs_only_its_part_of_the_layout():
+    spec = Spec("aor", 30, 5, 60_000, rows_per_shard=1000)
+    layout = plan(spec, Local())
+    for index in (0, 1, 17, stripes(spec, layout) - 1):
+        part = part_of(layout, spec, index)
+        assert len(part.before) < len(layout.before) / 4
+        whole, mine = (list(stripe_batches(spec, one, index)) for one in (layout, part))
+        assert [(*key, batch.to_pylist()) for *key, batch in whole] == [
+            (*key, batch.to_pylist()) for *key, batch in mine
+        ]
+
+
+def test_counting_covers_every_block_once():
+    for blocks in (0, 1, 31, 5000):
+        assert [block for first, last in runs(blocks) for block in range(first, last)] == list(range(blocks))
+
+
+def test_order_is_kept_and_few_are_at_work():
+    from concurrent.futures import Future
+
+    at_work, most = [], 0
+
+    def submit(call):
+        nonlocal most
+        future = Future()
+        at_work.append((future, call))
+        most = max(most, len(at_work))
+        return future
+
+    def ready(futures):
+        future, call = at_work.pop()  # the newest first: the opposite of the order that is asked for
+        future.set_result(call)
+
+    assert list(in_order(submit, ready, results, ((n,) for n in range(100)), 4)) == [(n,) for n in range(100)]
+    assert most <= 4
+
+
+def test_urls_show_no_password():
+    place = location("sftp://user:secret@host/data")
+    assert isinstance(place, Remote) and str(place) == repr(place) == "sftp://user:…@host/data"
+    assert place / "a" == Remote("sftp://user:secret@host/data/a") and (place / "a").parent == place

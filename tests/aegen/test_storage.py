@@ -1,0 +1,130 @@
+"""Publishing to S3, pulling and training from it: the real clients and a real server, on loopback only."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from aegen import pipeline
+from aegen.engine import Local
+from aegen.errors import BadData, FolderConflict, InvalidSpec, NoAccess
+from aegen.folder import Folder
+from aegen.publish import Target, publish, pull
+from aegen.spec import Spec
+from tests.aegen.test_publish import files
+from trainer.data import STEP_COLUMNS, Dataset
+from trainer.errors import BadData as BadShards
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    place = tmp_path_factory.mktemp("built")
+    for seed in (0, 1):
+        pipeline.build(Spec("aec", 10, 4, 60, seed=seed, rows_per_shard=40), Folder(place / f"seed{seed}"), Local())
+    return place
+
+
+@pytest.fixture
+def here(built, tmp_path):
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+@pytest.fixture
+def aegen(run, s3):
+    """The command; the secret must never be seen, and every error is one line."""
+
+    def call(*arguments, check=0, module="aegen"):
+        done = run(*arguments, check=check, module=module)
+        assert "s3_secret" not in done.stdout + done.stderr
+        if check:
+            assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("Error: "), done.stderr
+        return done.stderr if check else done.stdout
+
+    return call
+
+
+def writes(s3):
+    return [line for line in s3.requests if line.startswith(("PUT", "POST", "DELETE"))]
+
+
+def test_publish_again_pull_and_train(aegen, s3, bucket, here):
+    to = f"{bucket}/data/aec"
+    assert f"-> {to}" in aegen("publish", "seed0", "--to", to)
+    assert s3.files(to) == files(here / "seed0")
+    assert writes(s3)[-1].endswith("/manifest.json")  # last, so that an interrupted one is not taken for finished
+    s3.requests.clear()
+    assert "nothing to do" in aegen("publish", "seed0", "--to", to)
+    assert not writes(s3)
+    aegen("pull", to, "--out", "back")
+    assert files(here / "back") == files(here / "seed0")
+    fit = ("--preset", "cpu", "--width", 16, "--layers", 1, "--updates", 2, "--device", "cpu")
+    assert "2 updates" in aegen("fit", to, *fit, "--stream", "--out", "run", module="trainer")
+    there, local = Dataset(to), Dataset(here / "seed0")
+    for shard in local.select("augmented", "train"):
+        assert there.read(shard, STEP_COLUMNS) == local.read(shard, STEP_COLUMNS)
+
+
+# The rest in this process: a command takes seconds to start
+
+
+def test_another_spec_is_refused_unless_told(s3, bucket, here):
+    to, seed0, seed1 = f"{bucket}/aec", Folder(here / "seed0"), Folder(here / "seed1")
+    publish(seed0, Target(to), Local())
+    s3.requests.clear()
+    with pytest.raises(FolderConflict, match="pairs.seed is 0 there, 1 asked"):
+        publish(seed1, Target(to), Local())
+    assert not writes(s3)
+    assert publish(seed1, Target(to, force=True), Local()).changed
+    assert s3.files(to) == files(here / "seed1")
+
+
+@pytest.mark.parametrize("where", ["PUT .*/expert/train-00001", "PUT .*/manifest.json"])
+def test_a_storage_that_refuses_half_way(s3, bucket, here, where):
+    to, seed1 = f"{bucket}/aec", Folder(here / "seed1")
+    publish(Folder(here / "seed0"), Target(to), Local())
+    s3.broken = (where, 10**6)
+    with pytest.raises(NoAccess, match=f"{to}: no access"):
+        publish(seed1, Target(to, force=True), Local())
+    s3.broken = None
+    with pytest.raises(BadData, match="no manifest.json"):  # nothing there is taken for finished
+        pull(to, Folder(here / "back"))
+    with pytest.raises(BadShards, match="no manifest.json"):
+        Dataset(to)
+    assert publish(seed1, Target(to), Local()).changed
+    assert s3.files(to) == files(here / "seed1")
+
+
+def test_what_is_missing_is_sent_again_and_the_manifest_after_it(s3, bucket, here):
+    to, seed0 = f"{bucket}/aec", Folder(here / "seed0")
+    publish(seed0, Target(to), Local())
+    shard = seed0.manifest().shards("pairs", "test")[0]
+    s3.client().delete_object(Bucket=bucket.removeprefix("s3://"), Key=f"aec/{shard}")
+    s3.requests.clear()
+    assert publish(seed0, Target(to), Local()).changed
+    name = f"{to.removeprefix('s3:/')}"
+    assert writes(s3) == [f"DELETE {name}/manifest.json", f"PUT {name}/{shard}", f"PUT {name}/manifest.json"]
+    assert s3.files(to) == files(here / "seed0")
+
+
+def test_no_bucket_is_made_by_a_mistyped_name(s3, here):
+    with pytest.raises(NoAccess, match="s3://nobody-has-this/aec: no such place"):
+        publish(Folder(here / "seed0"), Target("s3://nobody-has-this/aec"), Local())
+    assert "nobody-has-this" not in [entry["Name"] for entry in s3.client().list_buckets()["Buckets"]]
+
+
+def test_nobody_is_there(aegen, here, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    assert "s3://bucket/aec: " in aegen("pull", "s3://bucket/aec", "--out", "back", check=1)
+    assert "s3://bucket/aec: " in aegen("fit", "s3://bucket/aec", "--out", "run", check=2, module="trainer")
+
+
+def test_a_password_in_a_url_is_refused_and_not_shown(here):
+    for url in ("ftp://me:pa55@127.0.0.1/x", "simplecache::ftp://me:pa55@127.0.0.1/x"):
+        with pytest.raises(InvalidSpec, match="a password in the URL") as refused:
+            pull(url, Folder(here / "back"))
+        with pytest.raises(BadShards, match="a password in the URL") as also:
+            Dataset(url)
+        assert "pa55" not in f"{refused.value}{also.value}"

@@ -1,0 +1,44 @@
+"""What is installed is what is locked, fits together, and may be used."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from tests.licences import COMPATIBLE, EXCEPTIONS, ROOT, licence, locked
+
+
+def test_the_installed_packages_fit_together():
+    done = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_requirement_is_locked():
+    from importlib.metadata import requires
+
+    known = {name.lower().replace("_", "-") for name in locked()}
+    for line in requires("aegen"):
+        name = re.match(r"[\w.-]+", line)[0].lower().replace("_", "-")
+        assert name in known | {"aegen"}, f"{name} is not in constraints.txt"
+
+
+def test_every_licence_is_listed_and_permissive():
+    page = (ROOT / "cards" / "licences.md").read_text()
+    for package in locked():
+        said = licence(package)
+        if said is None:
+            continue  # not for this platform
+        assert re.search(rf"^\| {re.escape(package)} \|", page, flags=re.MULTILINE), f"{package} is not in the page"
+        assert package in EXCEPTIONS or any(name in said for name in COMPATIBLE), f"{package}: {said}"
+        assert package not in EXCEPTIONS or package in page.partition("| package")[0]
+
+
+def test_no_reader_can_run_code():
+    """Neither pickle nor eval, in either package."""
+    for package in ("aegen", "trainer"):
+        for path in (ROOT / package).rglob("*.py"):
+            text = path.read_text()
+            assert not re.search(r"\bimport pickle|\bpickle\.|(?<![\w.])eval\(|(?<![\w.])exec\(|torch\.load\(", text), (
+                path
+            )
