@@ -169,8 +169,9 @@ class NarStar(SharedD2):
 class RecurrenceStar(Ar):
     """The earlier work's agent on the fixed training set: AR, trained as that work trained it.
 
-    The paper re-ran its code; what differs from AR is not the network but the training (``METHODS`` of the config):
-    a constant learning rate, and no adaptive loss.
+    The paper re-ran that work's code and does not say what else differs from AR. Here the training does (``METHODS`` of
+    the config), as in that code: a constant learning rate, and no adaptive loss. The network is AR's, and not the
+    step that it draws at random from each trajectory, but all steps are learned from.
     """
 
     about = "AR as the earlier work trained it, on the expert's trajectories"
