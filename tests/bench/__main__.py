@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from tests.bench import generation, startup, training, trajectories
+from tests.bench import generation, scaling, startup, training, trajectories
 
 PARTS = {
     "startup": startup.run,
     "generation": generation.run,
     "trajectories": trajectories.run,
     "training": training.run,
+    "scaling": scaling.run,
 }
 
 if __name__ == "__main__":
@@ -20,3 +21,4 @@ if __name__ == "__main__":
     if "--long" in sys.argv:
         generation.run_long()
         trajectories.run_long()
+        scaling.run_long()
