@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from aegen.errors import Failed, InvalidSpec
@@ -144,7 +145,10 @@ def _alive(process: int) -> bool:
         return False
     except PermissionError:
         pass
-    return True
+    try:  # killed but not yet noticed by its parent, which may be waiting for our output to end
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return True
 
 
 def local(workers: int | None, rows: int) -> Local:

@@ -82,14 +82,13 @@ def test_hostile_metadata_is_refused_before_memory_is_taken(place, case, tmp_pat
     info = file_info(path, len(table))
     manifest["files"]["augmented/train-00000-of-00001.parquet"] |= {"bytes": info.bytes, "sha256": info.sha256}
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    for command in (["aegen", "verify", folder], ["trainer", "fit", folder, "--out", tmp_path / "run"]):
+    commands = [["aegen", "verify", folder], ["trainer", "fit", folder, "--out", tmp_path / "run"]]
+    for command in commands[: 1 if case == "code" else 2]:  # to the trainer these names are labels: it loads neither
         done = subprocess.run(
             [sys.executable, "-m", *map(str, command)], capture_output=True, text=True, preexec_fn=limited
         )
         assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr[-2000:]
         assert path.name in done.stderr or "augmented" in done.stderr
-        if "code" in case and command[0] == "trainer":
-            return
 
 
 def test_deep_json_and_huge_manifests_are_refused(place, tmp_path, run):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.bench import generation, inference, startup, training, trajectories
+from tests.bench import generation, inference, scaling, startup, training, trajectories
 
 PARTS = {
     "startup": startup.run,
@@ -12,6 +12,7 @@ PARTS = {
     "trajectories": trajectories.run,
     "training": training.run,
     "inference": inference.run,
+    "scaling": scaling.run,
 }
 
 if __name__ == "__main__":
@@ -21,3 +22,4 @@ if __name__ == "__main__":
     if "--long" in sys.argv:
         generation.run_long()
         trajectories.run_long()
+        scaling.run_long()
