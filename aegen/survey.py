@@ -42,12 +42,14 @@ class Survey:
         return Counter({steps: count for steps, count in ended.items() if count})
 
     def add(self, batch: pa.RecordBatch, design: Design | None) -> None:
-        """Count some rows; those of demonstrations are in words of a design."""
+        """Count some rows: of pairs, or of demonstrations, whose edits can be read in words of a design."""
         self.bytes += batch.nbytes
-        if design is None:
+        if "source" in batch.schema.names:
             self.unchanged += int(pc.sum(pc.equal(batch.column("source"), batch.column("target"))).as_py() or 0)
             return
         self.reached.update(dict(enumerate(np.bincount(to_numbers(batch.column("step"))).tolist())))
+        if design is None:  # tags and variants have no histogram of their own
+            return
         for entry in pc.value_counts(pc.binary_join(batch.column("action"), SPACE)).to_pylist():
             edit = design.decode(tuple(entry["values"].split(" ")))
             if isinstance(edit, Splice):
