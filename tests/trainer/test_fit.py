@@ -186,6 +186,16 @@ def test_a_loss_that_is_no_number_is_named(insert, tmp_path):
         )
 
 
+@pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs a C++ compiler here")
+def test_a_compiled_model_learns_the_same(command, insert, tmp_path):
+    options = ["--model", "linear", "--preset", "cpu", "--width", 16, "--layers", 1, "--dropout", 0, "--updates", 3]
+    for name, more in (("plain", ()), ("compiled", ("--compile",))):
+        command("fit", insert, *options, "--device", "cpu", *more, "--out", tmp_path / name)
+    plain, compiled = weights(tmp_path / "plain"), weights(tmp_path / "compiled")
+    assert plain.keys() == compiled.keys()
+    assert all(torch.allclose(plain[name], compiled[name], atol=1e-4) for name in plain)
+
+
 def test_bf16_trains(insert, tmp_path):
     fit(insert, tiny(precision="bf16", epochs=1), tmp_path / "run", **QUIET)
     assert all(torch.isfinite(tensor).all() for tensor in weights(tmp_path / "run").values())
