@@ -7,6 +7,7 @@ from trainer.data import Dataset
 from trainer.environment import Environment, Verdict
 from trainer.models import build_model
 from trainer.play import act, ending, pack, play, score, unpack
+from trainer.policy import Policy
 from trainer.steps import load_pairs
 from trainer.training import open_training
 
@@ -64,7 +65,7 @@ def test_the_batched_game_is_the_plain_game(datasets, design):
     assert len(seen) > 1
 
 
-class Script(torch.nn.Module):
+class Script(Policy):
     """An agent that plays the expert's demonstrations by heart."""
 
     def __init__(self, contract, steps):
@@ -104,7 +105,7 @@ def test_a_perfect_agent_scores_full_and_is_never_asked_in_vain(tmp_path):
 
 
 def test_rows_come_back_in_their_order():
-    class Echo(torch.nn.Module):
+    class Echo(Policy):
         def forward(self, states, lengths):
             return states[:, :1, None].float() * 10 + lengths[:, None, None]
 
