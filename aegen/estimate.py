@@ -14,7 +14,7 @@ from typing import Any
 
 from aegen.actions import load_design
 from aegen.augment import Augmentation
-from aegen.demonstrations import Expert, write_demonstrations_shard
+from aegen.demonstrations import Expert, renamed, write_demonstrations_shard
 from aegen.engine import Local
 from aegen.errors import InvalidSpec
 from aegen.folder import Folder
@@ -141,10 +141,11 @@ def estimate(spec: Spec, expert: Expert, augmentation: Augmentation) -> Estimate
     blocks = -(-spec.d // piece.rows_per_block)
     files = sum(config.shards for config in configs.values())
     seconds = {name: took * scale for name, took in piece.seconds.items()}
+    experts = sum(configs[name].shards for name in ("expert", "variants_expert") if name in configs)
     stages = [
         Stage("counting", -(-blocks // LONGEST_RUN), blocks * piece.seconds_per_block),
         Stage("pairs", pieces, seconds["pairs"]),
-        Stage("expert", configs["expert"].shards, seconds["expert"]),
+        Stage("expert", experts, seconds["expert"] + seconds["variants_expert"]),
         Stage("augmented", pieces, seconds["augmented"]),
         Stage("card", files, seconds["card"]),
     ]
@@ -174,8 +175,12 @@ def _measure(folder: Folder, spec: Spec, expert: Expert, augmentation: Augmentat
     seconds["pairs"], pairs = _timed(lambda: write_stripe(folder, names, spec, part_of(layout, spec, 0), 0))
     files["pairs"], files["variants"] = pairs[: len(SPLITS)], pairs[len(SPLITS) :]
     tree = {**spec_tree(spec), "expert": expert.as_dict(), "augmented": asdict(augmentation)}
-    for config, how, which in (("expert", None, names[: len(SPLITS)]), ("augmented", augmentation, names[:1])):
-        calls = [(folder / name, folder / name.replace("pairs/", f"{config}/"), tree, expert, how) for name in which]
+    for config, how, which in (
+        ("expert", None, names[: len(SPLITS)]),
+        ("variants_expert", None, names[len(SPLITS) :]),
+        ("augmented", augmentation, names[:1]),
+    ):
+        calls = [(folder / name, folder / renamed(name, config), tree, expert, how) for name in which]
         seconds[config], files[config] = _timed(partial(_write, calls))
     seconds["card"], _ = _timed(lambda: _survey(folder, expert))
     return _Piece(

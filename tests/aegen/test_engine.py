@@ -224,7 +224,7 @@ def test_a_worker_of_another_version_is_refused():
 
 
 def test_a_stripe_needs_only_its_part_of_the_layout():
-    spec = Spec("aor", 30, 5, 60_000, rows_per_shard=1000)
+    spec = Spec("aor", 100, 5, 300_000, rows_per_shard=10_000)
     layout = plan(spec, Local())
     for index in (0, 1, 17, stripes(spec, layout) - 1):
         part = part_of(layout, spec, index)
