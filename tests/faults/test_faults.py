@@ -182,7 +182,7 @@ def test_an_interrupt_ends_with_a_line_and_can_be_resumed(engine, tmp_path):
     command = [sys.executable, "-m", *BUILD, "--out", str(out), *engine]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background has it ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - a suite in the background has it ignored
     )  # fmt: skip
     while not list(out.glob("expert/*")):
         assert process.poll() is None
