@@ -14,9 +14,9 @@ $(VENV)/installed: pyproject.toml constraints.txt
 demo: $(VENV)/installed
 	$(BIN)/aegen build aes --n 100 --l 5 --d 10000 --out demo/aes
 	$(BIN)/aegen show demo/aes --rows 2
-	$(BIN)/trainer sweep cards/sweeps/demo.toml
+	$(BIN)/trainer sweep cards/sweeps/demo.toml --threads 1
 	$(BIN)/trainer edit demo/runs/aes/planner+ta/seed-0 \
-	  "61 + 6 - ( 81 - 73 ) = 59" "44 + 95 / ( 1 + 4 ) - ( 35 - 8 ) = 36" "( 3 * 4 ) / ( 10 - 4 ) + 5 = 7"
+	  "61 + 6 - ( 81 - 73 ) = 59" "44 + 95 / ( 2 + 3 ) - ( 35 - 8 ) = 36" "( 3 * 4 ) / ( 10 - 4 ) + 5 = 7"
 	$(BIN)/trainer report demo/runs --out demo/report
 
 test: $(VENV)/installed
