@@ -35,7 +35,8 @@ def _augmentation(folder: Path) -> None:
     spec = Spec("aor", 10, 5, 10_000)
     generate(spec, Folder(folder / "aor"), Local())
     pairs = folder / "aor" / "pairs" / "train-00000-of-00001.parquet"
-    out, expert = folder / "augmented.parquet", Expert.of("aor")
+    out, expert = folder / "augmented" / pairs.name, Expert.of("aor")
+    out.parent.mkdir()
 
     def ours() -> None:
         write_demonstrations_shard(pairs, out, {}, expert, Augmentation())
