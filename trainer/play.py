@@ -21,7 +21,6 @@ from trainer.rewriting import Rules
 from trainer.steps import Pairs
 
 CHUNK = 1024  # games played at once
-GROUP = 256  # of them, by length, asked about at once
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def act(policy: Policy, states: Tensor, lengths: Tensor) -> Tensor:
     order = lengths.argsort(stable=True)
     parts = [
         policy.decide(states[rows.to(states.device), : max(int(lengths[rows[-1]]), 1)], lengths[rows])
-        for rows in torch.split(order, GROUP)
+        for rows in torch.split(order, policy.group)
     ]
     joined = torch.cat(parts)
     return torch.empty_like(joined).index_copy_(0, order.to(states.device), joined)

@@ -21,6 +21,7 @@ class Policy(nn.Module):
 
     about: ClassVar[str]
     game: ClassVar[str] = "edits"  # what an action is: one edit, a round of tags, or the whole text
+    group: ClassVar[int] = 256  # games of similar length that are asked about at once
     learns_from: ClassVar[str] = ""  # the config of a dataset; empty: what the settings say
     # Whether its updates are batches of steps. If not, :mod:`trainer.training` makes its lessons.
     learns_from_steps: ClassVar[bool] = True

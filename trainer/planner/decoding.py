@@ -104,8 +104,9 @@ def decode_spans(model: Planner, states: Tensor, lengths: Tensor) -> Plan:
     """The most probable pair of a span and its value."""
     chances = model.plan_chances(states, lengths)  # (b, c)
     best = chances.topk(min(BRANCH if model.beam > 1 else 1, chances.shape[1]), 1)
-    games, _ = (best.values > -torch.inf).nonzero(as_tuple=True)
-    classes, place_chance = best.indices[best.values > -torch.inf], best.values[best.values > -torch.inf]
+    likely = best.values >= best.values[:, :1] - CUT
+    games, _ = likely.nonzero(as_tuple=True)
+    classes, place_chance = best.indices[likely], best.values[likely]
     token_chance, token = torch.zeros_like(place_chance), torch.zeros_like(classes)
     edits = classes != END
     if edits.any():

@@ -30,6 +30,7 @@ class Planner(Policy):
 
     about: ClassVar[str] = "plans whole edit scripts with two small networks; learns in minutes on a CPU"
     learns_from_steps: ClassVar[bool] = False
+    group: ClassVar[int] = 512  # padding costs it little, and its tables are made once a group
 
     script_positions: Tensor  # (scripts, edits)
     script_tokens: Tensor  # (scripts, edits), 0 at the end
