@@ -1,3 +1,5 @@
+import ast
+import operator
 from fractions import Fraction
 
 import pytest
@@ -11,15 +13,15 @@ NUMBERS = st.integers(0, 30)
 
 @st.composite
 def expressions(draw, depth=2):
-    """Tokens, and the same expression with Python's own exact arithmetic; None where it divides by zero."""
+    """Tokens, and the same expression as Python writes it."""
     tokens, source = [], []
     if draw(st.booleans()):
         tokens, source = ["-"], ["-"]
     for index in range(draw(st.integers(1, 4))):
         if index:
-            operator = draw(st.sampled_from("+-*/"))
-            tokens.append(operator)
-            source.append(operator)
+            sign = draw(st.sampled_from("+-*/"))
+            tokens.append(sign)
+            source.append(sign)
         if depth and draw(st.booleans()):
             inner_tokens, inner_source = draw(expressions(depth=depth - 1))
             tokens += ["(", *inner_tokens, ")"]
@@ -27,15 +29,28 @@ def expressions(draw, depth=2):
         else:
             number = draw(NUMBERS)
             tokens.append(str(number))
-            source.append(f"Fraction({number})")
+            source.append(str(number))
     return tokens, " ".join(source)
+
+
+BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+
+
+def walk(node):
+    """The exact value of what Python's own parser made of an expression."""
+    if isinstance(node, ast.BinOp):
+        return BINARY[type(node.op)](walk(node.left), walk(node.right))
+    if isinstance(node, ast.UnaryOp):
+        assert isinstance(node.op, ast.USub)
+        return -walk(node.operand)
+    return Fraction(node.value)
 
 
 @given(expressions())
 def test_the_value_is_what_exact_python_says(expression):
     tokens, source = expression
     try:
-        expected = eval(source, {"Fraction": Fraction})
+        expected = walk(ast.parse(source, mode="eval").body)
     except ZeroDivisionError:
         expected = None
     assert value(tokens) == expected
