@@ -1,4 +1,4 @@
-"""The paper's baselines that are no agents: the whole text at once, and token-level tags in rounds.
+"""Beside the agents: token-level tags in rounds, and what all models share whose answers are padded.
 
 Axes: b batch, m state, n action, d width, v action vocabulary. Actions are padded to one length: behind the end of a
 text, and behind the last token of a state, a model says the one thing that is right there with certainty, so that
@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from trainer.config import Config
 from trainer.contract import Contract
-from trainer.layers import AdditiveAttention, Cell, Combine, padding_mask
+from trainer.layers import Combine
 from trainer.policy import Encoded
-from trainer.text import DONE, KEEP
+from trainer.text import KEEP
 
 IMPOSSIBLE = -20.0  # as a log-probability: finite, so that a mean over wrong answers stays a number
 
@@ -24,42 +24,6 @@ def certain(scores: Tensor, where: Tensor, token: int) -> Tensor:
     sure = torch.full_like(scores[0, 0], IMPOSSIBLE)
     sure[token] = 0.0
     return torch.where(where[..., None], sure, scores)
-
-
-class End2end(Encoded):
-    """Source to target directly: AR's decoder writes the text, token by token, until it says DONE."""
-
-    about = "source to target, autoregressive decoder, 1 encoder layer"
-    depth = 1
-    game = "text"
-    learns_from = "pairs"
-
-    def __init__(self, config: Config, contract: Contract) -> None:
-        super().__init__(config, contract)
-        self.done = contract.action_ids[DONE]
-        self.embed = self.embedding()
-        self.attention = AdditiveAttention(self.width)
-        self.combine = Combine(self.width)
-        self.decoder = Cell(self.width, self.vocabulary, config.dropout)
-        self.dropout = nn.Dropout(config.dropout)
-
-    def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
-        memory, hidden = self.encoder(states, lengths)  # (b, m, d)
-        mask, keys = padding_mask(lengths, memory), self.attention.keys(memory)
-        seen, scores = self.first(states), []
-        said = torch.empty(len(states), 0, dtype=torch.long, device=states.device)
-        for slot in range(self.slots):
-            context = self.attention(hidden, keys, memory, mask)  # (b, d)
-            x = self.combine(context, self.dropout(self.embed(seen)))
-            score, hidden = self.decoder(x, hidden)  # (b, v)
-            scores.append(score)
-            chosen = score.argmax(-1)
-            said = torch.cat((said, chosen[:, None]), dim=1)
-            seen = self.teach(chosen, None if actions is None else actions[:, slot], self.draw == "batch")
-        # What lies behind the end: of the gold text where it is known, else of its own.
-        told = said if actions is None else actions
-        ended = (told == self.done).cumsum(1) - (told == self.done).long() > 0  # (b, n)
-        return certain(torch.stack(scores, dim=1), ended, self.done)  # (b, n, v)
 
 
 class Tagging(Encoded):

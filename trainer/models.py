@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trainer.baselines import End2end, Tagging
+from trainer.baselines import Tagging, certain
 from trainer.config import Config
 from trainer.contract import Contract
 from trainer.errors import InvalidConfig
@@ -29,6 +29,7 @@ from trainer.layers import (
 )
 from trainer.planner.model import Planner
 from trainer.policy import Encoded, Policy
+from trainer.text import DONE
 
 
 class Ar(Encoded):
@@ -65,6 +66,25 @@ class ArStar(Ar):
 
     about = "autoregressive decoder, 4 encoder layers"
     depth = 4
+
+
+class End2end(Ar):
+    """Source to target directly: AR's decoder writes the text, token by token, until it says DONE."""
+
+    about = "source to target, autoregressive decoder, 1 encoder layer"
+    game = "text"
+    learns_from = "pairs"
+
+    def __init__(self, config: Config, contract: Contract) -> None:
+        super().__init__(config, contract)
+        self.done = contract.action_ids[DONE]
+
+    def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
+        scores = super().forward(states, lengths, actions)  # (b, n, v)
+        # What lies behind the end: of the gold text where it is known, else of its own.
+        told = scores.argmax(-1) if actions is None else actions
+        ended = (told == self.done).cumsum(1) - (told == self.done).long() > 0  # (b, n)
+        return certain(scores, ended, self.done)
 
 
 class Linear(Encoded):
