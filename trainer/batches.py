@@ -131,6 +131,7 @@ class Stream:
     ) -> None:
         self.dataset, self.footers, self.contract = dataset, footers, contract
         self.config, self.runtime = config, runtime
+        self.checked: set[int] = set()
         self.groups = [(file, group) for file, footer in enumerate(footers) for group in range(len(footer.groups))]
         if len(self.groups) < runtime.world:
             found = f"{dataset.where} has {len(self.groups)}"
@@ -169,6 +170,9 @@ class Stream:
         mine = sorted(window[self.runtime.rank :: self.runtime.world])
         for file in sorted({file for file, _ in mine}):
             groups = [group for other, group in mine if other == file]
+            if file not in self.checked:  # once a run: hashing is quicker than decoding, but not free
+                self.dataset.check(self.footers[file].shard)
+                self.checked.add(file)
             tables.append(self.dataset.read_groups(self.footers[file].shard, groups))
         return encode_steps(pa.concat_tables(tables), self.contract, self.dataset.where)
 

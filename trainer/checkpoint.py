@@ -1,7 +1,7 @@
 """Weights and states on disk: safetensors and JSON only, never pickle, and never half a file.
 
-A checkpoint is one file: tensors, and a JSON object in the header. It appears under its name only when it is
-complete: written aside, flushed to the disk, renamed.
+A checkpoint is one file: tensors, and in the header a JSON object and the hash of both. It appears under its name
+only when it is complete: written aside, flushed to the disk, renamed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load, save
-from torch import Tensor, nn
+from torch import Tensor, nn, uint8
 from torch.optim import Optimizer
 
 from trainer.contract import parse_object
 from trainer.data import one_line
 from trainer.errors import BadData, Failed
 
-STATE = "trainer"
+STATE, HASH = "trainer", "sha256"
 MODEL, OPTIMIZER = "model.", "optimizer."
 
 
@@ -60,7 +60,18 @@ def write_json(path: Path, value: Mapping[str, Any], indent: int | None = 1) -> 
 def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
     """Tensors and a small state as one file."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write(path, save(plain, metadata={STATE: json.dumps(state)}))
+    text = json.dumps(state)
+    write(path, save(plain, metadata={STATE: text, HASH: fingerprint(plain, text)}))
+
+
+def fingerprint(tensors: Mapping[str, Tensor], state: str) -> str:
+    """The SHA-256 of all that a checkpoint says: one flipped bit of a weight is a weight as good as any other."""
+    found = hashlib.sha256(state.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        found.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        found.update(tensor.reshape(-1).view(uint8).numpy().data)
+    return found.hexdigest()
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -74,7 +85,10 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise BadData(f"{path}: not a checkpoint: {one_line(error)}") from error
     size = int.from_bytes(content[:8], "little")
     header = parse_object(content[8 : 8 + size], str(path)).get("__metadata__", {})
-    return tensors, parse_object(header.get(STATE, "{}"), str(path))
+    state = header.get(STATE, "{}")
+    if header.get(HASH) != fingerprint(tensors, state):
+        raise BadData(f"{path}: altered: its content is not what its SHA-256 says")
+    return tensors, parse_object(state, str(path))
 
 
 def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
