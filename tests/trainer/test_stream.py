@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+from collections import defaultdict
 
+import numpy as np
 import pytest
 import torch
 
@@ -22,33 +24,53 @@ def story(run):
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
+def losses(run, updates):
+    """The training loss at these numbers of updates: epochs of a stream are a little longer, for a window is made
+    unique on its own."""
+    lines = story(run)
+    return np.interp(updates, [line["updates"] for line in lines], [line["loss"] for line in lines])
+
+
 def test_the_loss_of_a_stream_is_that_of_the_same_data_in_memory(tmp_path):
-    data = small_dataset(tmp_path / "data", "edit", train=150, held_out=30, shards=4, row_group_size=60)
-    curves = {}
-    for name, changes in (("memory", {}), ("stream", {"stream": True, "stream_rows": 240})):
-        config = preset(
-            "cpu",
-            width=32,
-            layers=1,
-            batch=32,
-            updates=300,
-            validate_every=2,
-            dropout=0.0,
-            teacher_forcing=1.0,
-            patience=999,
-            **changes,
-        )
-        fit(data, config, tmp_path / name, **QUIET)
-        lines = [line for line in story(tmp_path / name) if "validation" in line]
-        # Epochs differ a little in length (a window is made unique on its own), so the curves are compared by update.
-        curves[name] = [
-            next(line["validation"]["loss"] for line in lines if line["updates"] >= at) for at in (60, 150, 300)
-        ]
-        assert curves[name][-1] < curves[name][0] * 0.9
-    for one, two in zip(curves["memory"], curves["stream"], strict=True):
-        assert two == pytest.approx(one, rel=0.35)
-    means = [sum(curve) / len(curve) for curve in curves.values()]
-    assert means[1] == pytest.approx(means[0], rel=0.15)
+    data = small_dataset(tmp_path / "data", "edit", train=600, held_out=10, shards=4, row_group_size=120)
+    settings = {"width": 32, "layers": 1, "batch": 32, "updates": 300, "dropout": 0.0, "teacher_forcing": 1.0}
+    ways = {"memory": {}, "stream": {"stream": True, "stream_rows": 480}}
+    curves = {name: [] for name in ways}
+    for seed in range(2):
+        for name, changes in ways.items():
+            out = tmp_path / f"{name}-{seed}"
+            fit(data, preset("cpu", **settings, **changes, validate_every=99, seed=seed), out, **QUIET)
+            curves[name].append(losses(out, [40, 100, 150, 200, 250]))
+    memory, stream = (np.array(curves[name]) for name in ways)
+    assert (memory[:, -1] < memory[:, 0] / 2).all()  # there is something to agree on
+    assert stream == pytest.approx(memory, rel=0.08)  # as much as two seeds in memory differ
+    assert stream.mean() == pytest.approx(memory.mean(), rel=0.03)
+
+
+def test_a_batch_of_a_stream_comes_from_the_whole_window(tmp_path):
+    """However the shards are sorted: as many row groups meet in a batch as in one drawn by chance."""
+    data = Dataset(small_dataset(tmp_path, "edit", train=300, shards=4, row_group_size=100))
+    config = preset("cpu", stream=True, stream_rows=800, batch=16)
+    footers, contract = open_training(data, config)
+    stream = Stream(data, footers, contract, config, Runtime(torch.device("cpu")))
+    homes = defaultdict(set)
+    for home in stream.groups:
+        steps = stream._load([home])
+        for row in steps_of(steps.batch(torch.arange(len(steps)))):
+            homes[row].add(home)
+    met = []
+    for turn in stream.turns(0):
+        known = [homes[row] for row in steps_of(turn.batch) if len(homes[row]) == 1]
+        met.append(len(set.union(*known)) / len(known))
+    groups = len(stream.windows(0)[0])
+    expected = groups * (1 - (1 - 1 / groups) ** 16) / 16
+    assert groups >= 8 and np.mean(met) > 0.9 * expected
+
+
+def steps_of(batch):
+    """Every step of a batch as something to compare."""
+    rows = zip(batch.states.tolist(), batch.lengths.tolist(), batch.actions.tolist(), strict=True)
+    return [(*state[:length], "|", *action) for state, length, action in rows]
 
 
 @pytest.mark.parametrize("world", [2, 3])
