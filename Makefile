@@ -20,7 +20,7 @@ demo: $(VENV)/installed
 	$(BIN)/trainer report demo/runs --out demo/report
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-faults: $(VENV)/installed
 	$(BIN)/python -m pytest -m faults $(ARGS)
