@@ -154,11 +154,14 @@ def decode_opened(model: Planner, states: Tensor, lengths: Tensor) -> Plan:
     nothing = torch.zeros(len(states), device=states.device)
     games = torch.arange(len(states), device=states.device)
     going = Sketches(games, nothing, states, lengths, zero, zero + END, nothing, zero, nothing)
-    finished = []
+    finished, top = [], torch.full_like(nothing, -torch.inf)
     for depth in range(model.max_steps):
         last = depth == model.max_steps - 1
         ended, going = extend(model, going, last)
         finished.append(ended)
+        # A sketch only grows less probable: one that is far behind a finished plan will not catch up.
+        top = top.scatter_reduce(0, ended.game, ended.score, "amax")
+        going = going.pick(going.score >= top[going.game] - CUT)
         if not len(going.game):
             break
     plans = Sketches.join(finished)

@@ -34,7 +34,7 @@ from trainer.steps import Steps
 
 EPOCH = 500  # updates between two looks at the validation games
 MAX_TRAJECTORIES = 1 << 18  # more than that are sampled
-MAX_QUESTIONS = 1 << 22  # to the token network, for what the plan reads of it
+MAX_QUESTIONS = 1 << 21  # to the token network, for what the plan reads of it
 SINGLE = 0.75  # share of the auxiliary rows with one mask; the others have as many as a script
 
 
