@@ -7,22 +7,88 @@ from statistics import mean, stdev
 import pytest
 
 from trainer.report.collect import collect
+from trainer.report.markdown import order_line, table
 from trainer.report.paper import MAIN
+from trainer.report.tables import orders, tables
 
 CARDS = Path(__file__).parents[2] / "cards"
+TASKS = ("aor", "aes", "aec")
 
 
-@pytest.mark.parametrize("task", ["aor", "aes", "aec"])
+def page(name):
+    return (CARDS / f"{name}.md").read_text()
+
+
+def cells(name, **wanted):
+    found = collect(CARDS / "results" / name / "results.json")
+    return [cell for cell in found if all(cell[key] == value for key, value in wanted.items())]
+
+
+def summary(name, task):
+    """Mean and spread of the seeds' test scores, and the minutes."""
+    found = cells(name, task=task, split="test")
+    assert len({cell["seed"] for cell in found}) == len(found) >= 3
+    scores = [cell["scores"]["equation"] for cell in found]
+    minutes = mean(cell["cpu_seconds"] for cell in found) / 60
+    return f"{mean(scores):.2f} ± {stdev(scores):.2f} | {minutes:.1f}"
+
+
+@pytest.mark.parametrize("task", TASKS)
 def test_the_planners_table_is_what_was_measured(task):
-    cells = [one for one in collect(CARDS / "results/planner-released/results.json") if one["task"] == task]
-    scores = [cell["scores"]["equation"] for cell in cells]
     theirs, spread = MAIN["nar-star", True][task, "equation"]
-    minutes = mean(cell["cpu_seconds"] for cell in cells) / 60
-    line = f"| {task.upper()} | {theirs} ± {spread} | {mean(scores):.2f} ± {stdev(scores):.2f} | {minutes:.1f} |"
-    assert len({cell["seed"] for cell in cells}) == len(cells) >= 3
-    assert line in (CARDS / "planner.md").read_text()
+    released, own = (summary(name, task) for name in ("planner-released", "planner"))
+    assert f"| {task.upper()} | {theirs} ± {spread} | {released} | {own} |" in page("planner")
 
 
-def test_links_of_the_page_lead_somewhere():
-    for target in re.findall(r"\]\(([^)#]+)\)", (CARDS / "planner.md").read_text()):
+def in_validation(task, label):
+    """Validation accuracy of seed 0 with one ingredient less, or with all of them."""
+    if label:
+        found = cells("planner-ablations", task=task, label=label, split="validation", seed=0)
+        return f"{found[0]['scores']['equation']:.2f}" if found else ""
+    (cell,) = cells("planner-released", task=task, seed=0)
+    return f"{max(line[2] for line in cell['curve'] if line[2] is not None):.2f}"
+
+
+@pytest.mark.parametrize(
+    ("words", "label"),
+    [
+        ("the planner", ""),
+        ("best place, then best token (`--beam 1`), not whole scripts", "greedy slots"),
+        ("no masked tokens of goal states (`--auxiliary 0`)", "no masked goals"),
+        ("the plan does not read the token network's confidence (`--no-confidence`)", "no confidence"),
+        ("masks filled one by one, not one softmax over scripts (`--view opened`)", "no scripts"),
+        ("demonstrations of TG alone, no TA (`--train-on expert`)", "no TA"),
+    ],
+)
+def test_the_ablations_are_what_was_measured(words, label):
+    line = " | ".join([words, *(in_validation(task, label) for task in TASKS)])
+    assert f"| {line} |".replace("|  |", "| |").replace("|  |", "| |") in page("planner")
+
+
+@pytest.mark.parametrize("model", ["planner", "ar-star"])
+def test_spelling_is_what_was_measured(model):
+    (cell,) = cells("spelling", model=model, split="test")
+    figures = f"{cell['scores']['sequence']:.2f} | {cell['scores']['token']:.2f} | {cell['cpu_seconds'] / 60:.1f}"
+    assert f"| {figures} |" in page("planner")
+
+
+def test_the_rival_in_spelling_had_at_least_as_much_time():
+    times = {cell["model"]: cell["cpu_seconds"] for cell in cells("spelling")}
+    assert times["ar-star"] >= times["planner"]
+
+
+def test_the_main_table_is_what_was_measured():
+    found = cells("main")
+    ran = {(cell["model"], cell["ta"], cell["task"]) for cell in found}
+    agents = ("ar", "ar-star", "nar", "nar-star")
+    assert ran >= {(model, ta, task) for model in agents for ta in (False, True) for task in TASKS}
+    (main, *_) = tables(found)
+    assert table(main) in page("experiments")
+    for order in orders(main):
+        assert order_line(order) in page("experiments")
+
+
+@pytest.mark.parametrize("name", ["planner", "experiments"])
+def test_links_of_the_pages_lead_somewhere(name):
+    for target in re.findall(r"\]\(([^)#]+)\)", page(name)):
         assert (CARDS / target).exists(), target
