@@ -72,6 +72,7 @@ class Position:
     window: int = 0
     index: int = 0
     updates: int = 0
+    rate: float = 0.0  # the learning rate of the last update
     best: float | None = None
     best_epoch: int = -1
     seconds: float = 0.0
@@ -82,11 +83,15 @@ class Position:
         """A position from a checkpoint's header."""
         read = Fields(values, where)
         numbers = {name: read.number(name, 0, 1 << 50) for name in ("epoch", "window", "index", "updates")}
-        best, seconds, finished = values.get("best"), values.get("seconds"), values.get("finished")
-        if not isinstance(best, float | None) or not isinstance(seconds, float) or not isinstance(finished, str):
+        best, finished = values.get("best"), values.get("finished")
+        rate, seconds = values.get("rate"), values.get("seconds")
+        if not isinstance(rate, float) or not isinstance(seconds, float) or not isinstance(best, float | None):
+            raise BadData(f"{where}: not the checkpoint of a run to go on with")
+        if not isinstance(finished, str):
             raise BadData(f"{where}: not the checkpoint of a run to go on with")
         return cls(
             **numbers,
+            rate=rate,
             best=best,
             best_epoch=read.number("best_epoch", -1, 1 << 50),
             seconds=seconds,
@@ -161,7 +166,7 @@ class Loop:
             done = (at.epoch + turn.progress) / self.config.epochs
             if self.config.updates:
                 done = max(done, at.updates / self.config.updates)
-            self.reporter.update(at.epoch, done, loss.item, self.optimizer.param_groups[0]["lr"])
+            self.reporter.update(at.epoch, done, loss.item, at.rate)
             if interrupt.requested:
                 self._stop()
             if at.updates - self.saved >= self.save_every:
@@ -176,6 +181,7 @@ class Loop:
         rate = turn.rate
         if rate is None:
             rate = learning_rate(config, at.epoch + turn.progress, at.updates)
+        at.rate = float(rate)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         with self.runtime.autocast(config.precision):
@@ -204,7 +210,7 @@ class Loop:
             "action_accuracy": 100 * right / rows,
             "slot_accuracy": [100 * value for value in accuracy.tolist()],
             "slot_weights": self.weights.tolist(),
-            "learning_rate": self.optimizer.param_groups[0]["lr"],
+            "learning_rate": at.rate,
             "best": False,
         }
         last = at.epoch + 1 == config.epochs or bool(config.updates and at.updates >= config.updates)

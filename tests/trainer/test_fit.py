@@ -12,7 +12,7 @@ from trainer.config import Config, preset
 from trainer.data import Dataset
 from trainer.device import Runtime
 from trainer.errors import BadData, Failed, FolderConflict, InvalidConfig
-from trainer.fit import learning_rate
+from trainer.fit import Loop, learning_rate
 from trainer.models import MODELS
 from trainer.progress import Reporter
 from trainer.steps import load_steps
@@ -106,6 +106,21 @@ def test_resuming_from_any_update_ends_with_the_same_bits(tmp_path, changes):
             assert same(weights(run, name), weights(tmp_path / "whole", name))
         assert story(run) == story(tmp_path / "whole")
         assert not list(run.glob(".*"))
+
+
+def test_a_run_cut_between_the_last_update_and_the_end_of_an_epoch_tells_the_same_story(insert, tmp_path, monkeypatch):
+    fit(insert, tiny(), tmp_path / "whole", **QUIET, save_every=1)
+    finish = Loop._finish_epoch
+    monkeypatch.setattr(Loop, "_finish_epoch", lambda self: finish(self) if self.position.epoch < 1 else 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        fit(insert, tiny(), tmp_path / "cut", **QUIET, save_every=1)
+    monkeypatch.undo()
+    fit(insert, tiny(), tmp_path / "cut", **QUIET, save_every=1, resume=True)
+    whole, cut = (
+        [json.loads(line) | {"seconds": 0} for line in (tmp_path / run / "metrics.jsonl").read_text().splitlines()]
+        for run in ("whole", "cut")
+    )
+    assert whole == cut and same(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
 
 
 def test_a_finished_run_stays_as_it_is(insert, tmp_path):
