@@ -6,7 +6,8 @@ The rest of the package asks a :class:`Runtime` and does not know where it runs.
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,17 @@ def find_device(name: str, local_rank: int = 0) -> torch.device:
 def recurrent_precision(device: torch.device) -> AbstractContextManager[Any]:
     """Where an LSTM runs: many CPUs have no bf16 kernel for it, so there it stays in fp32."""
     return torch.autocast(device.type, enabled=False) if device.type == "cpu" else nullcontext()
+
+
+@contextmanager
+def many_shapes() -> Iterator[None]:
+    """For batches of ever new sizes: oneDNN keeps a kernel for each, which came to gigabytes; MKL is as quick."""
+    usual = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = usual
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from torch.nn import functional
 from trainer.batches import Turn
 from trainer.config import Config
 from trainer.contract import Contract
-from trainer.device import Runtime
+from trainer.device import Runtime, many_shapes
 from trainer.environment import splice
 from trainer.planner.knowledge import whole_scripts
 from trainer.planner.model import Planner
@@ -229,7 +229,8 @@ class Lessons:
         told = []
         for rows in torch.split(torch.arange(len(self.plans)), 1024):
             states, lengths = self.plans.states[rows].to(device), self.plans.lengths[rows].to(device)
-            told.append(self.model.confidence(states, lengths).cpu())
+            with many_shapes():
+                told.append(self.model.confidence(states, lengths).cpu())
         self.model.train(training)
         return torch.cat(told)
 

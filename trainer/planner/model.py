@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from trainer.config import Config
 from trainer.contract import Contract
+from trainer.device import many_shapes
 from trainer.environment import Splices, splice
 from trainer.planner.decoding import Plan, decode_opened, decode_scripts, decode_spans
 from trainer.planner.knowledge import Knowledge, survey
@@ -180,7 +181,8 @@ class Planner(Policy):
         """
         lengths = lengths.to(states.device)
         decode = {"scripts": decode_scripts, "span": decode_spans, "opened": decode_opened}[self.knowledge.view]
-        plan: Plan = decode(self, states, lengths)
+        with many_shapes():
+            plan: Plan = decode(self, states, lengths)
         actions = self.moves.actions(plan.classes, plan.tokens)  # (b, n)
         chance = plan.chances.exp().clamp(1.001 / self.vocabulary, 1 - 1e-6)  # (b, 2): place, token
         at = [1 if name == "token" else 0 for name in self.moves.slots]
