@@ -50,7 +50,9 @@ class Config:
     validate_every: int = option(1, "Epochs between two validations.", least=1, most=1 << 20)
     precision: str = option("fp32", "Arithmetic of the forward pass.", ("fp32", "bf16"))
     stream: bool = option(False, "Read row groups as they are needed instead of all at once.")
-    stream_rows: int = option(500_000, "Rows that a streaming reader shuffles together.", least=1, most=1 << 28)
+    stream_rows: int = option(
+        500_000, "Rows that a streaming reader shuffles together, and validates on at most.", least=1, most=1 << 28
+    )
     view: str = option(
         "auto", "What the planner reads; auto: by the slots and the data.", ("auto", "scripts", "span", "opened")
     )

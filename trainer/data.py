@@ -243,6 +243,18 @@ class Dataset:
         return {shard.name: shard.sha256 for shard in self.select(config, split)}
 
 
+def leading(footers: list[Footer], rows: int | None) -> list[Footer]:
+    """The first shards with no more than so many rows together, but at least one that has some; without a limit all."""
+    kept: list[Footer] = []
+    total = 0
+    for footer in footers:
+        if rows is not None and total and total + footer.shard.rows > rows:
+            break
+        kept.append(footer)
+        total += footer.shard.rows
+    return kept
+
+
 def same_type(found: pa.DataType, needed: pa.DataType) -> bool:
     """Whether a column can be read as the contract's type; string widths and list field names may vary."""
     if pa.types.is_list(needed):

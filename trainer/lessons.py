@@ -13,7 +13,7 @@ import torch
 
 from trainer.config import Config
 from trainer.contract import FORMAT, Contract
-from trainer.data import PAIR_COLUMNS, Dataset, Footer, Split
+from trainer.data import PAIR_COLUMNS, Dataset, Footer, Split, leading
 from trainer.data import Config as Kind
 from trainer.errors import BadData
 from trainer.models import find_model
@@ -99,9 +99,13 @@ def load_lessons(dataset: Dataset, footers: Sequence[Footer], contract: Contract
     )
 
 
-def load_held_out(dataset: Dataset, split: Split, contract: Contract) -> Steps:
-    """The right actions of a split that is not learned from; what the contract cannot express is skipped."""
-    return load_lessons(dataset, dataset.footers(HELD_OUT[contract.game], split), contract, strict=False)
+def load_held_out(dataset: Dataset, split: Split, contract: Contract, rows: int | None = None) -> Steps:
+    """The right actions of a split that is not learned from; what the contract cannot express is skipped.
+
+    With ``rows`` only the first shards, up to that many rows.
+    """
+    footers = leading(dataset.footers(HELD_OUT[contract.game], split), rows)
+    return load_lessons(dataset, footers, contract, strict=False)
 
 
 def hashes(config: Config, contract: Contract, dataset: Dataset) -> dict[str, str]:

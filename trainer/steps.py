@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from trainer.contract import Contract
-from trainer.data import DAMAGED, PAIR_COLUMNS, STEP_COLUMNS, Dataset, Footer, Split, one_line
+from trainer.data import DAMAGED, PAIR_COLUMNS, STEP_COLUMNS, Dataset, Footer, Split, leading, one_line
 from trainer.errors import BadData
 from trainer.text import KEEP
 
@@ -211,10 +211,10 @@ class Pairs:
         return len(self.sources)
 
 
-def load_pairs(dataset: Dataset, split: Split, contract: Contract) -> Pairs:
-    """The pairs of one split."""
+def load_pairs(dataset: Dataset, split: Split, contract: Contract, rows: int | None = None) -> Pairs:
+    """The pairs of one split; with ``rows`` only those of the first shards, up to that many."""
     tables = []
-    for footer in dataset.footers("pairs", split):
+    for footer in leading(dataset.footers("pairs", split), rows):
         for name in ("task", "tokens", "arithmetic"):
             found, needed = footer.description.get(name), getattr(contract, name)
             if found != needed:

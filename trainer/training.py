@@ -114,9 +114,11 @@ def _fit(
     runtime.check_memory(parameters, copies=4)  # weights, gradients, two moments
     description = Description.make(config, contract, dataset, parameters, knowledge)
     going_on = bool(runtime.largest(int(run.begin(description, resume) if runtime.main else False)))
+    # The validation of a dataset beyond memory can be too large for it too.
+    rows = config.stream_rows if config.stream else None
     validation = Validation(
-        load_held_out(dataset, "validation", contract),
-        load_pairs(dataset, "validation", contract),
+        load_held_out(dataset, "validation", contract, rows),
+        load_pairs(dataset, "validation", contract, rows and rows // 4),  # a pair is played for some steps
     )
     torch.manual_seed(derive(config.seed, "weights"))
     model = build_model(config, contract, knowledge)

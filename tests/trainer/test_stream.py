@@ -12,7 +12,7 @@ import torch
 from tests.trainer.reference import small_dataset
 from trainer.batches import Stream
 from trainer.config import preset
-from trainer.data import Dataset
+from trainer.data import Dataset, leading
 from trainer.device import Runtime
 from trainer.progress import Reporter
 from trainer.training import fit, open_training
@@ -110,11 +110,27 @@ def test_any_position_of_a_stream_can_be_resumed(tmp_path):
         assert torch.equal(again.batch.actions, whole[at].batch.actions)
 
 
+def test_the_validation_of_a_stream_is_bounded_too(run, tmp_path):
+    run("build", "aec", "--n", 10, "--l", 4, "--d", 200, "--rows-per-shard", 10, "--out", tmp_path / "data")
+    footers = Dataset(tmp_path / "data").footers("pairs", "validation")
+    rows = [footer.shard.rows for footer in footers]
+    assert sum(rows) == 30 and leading(footers, None) == leading(footers, 30) == footers
+    for limit in range(1, 30):
+        kept = len(leading(footers, limit))
+        assert kept < len(footers) and sum(rows[: kept + 1]) > limit
+        assert sum(rows[:kept]) <= limit or sum(map(bool, rows[:kept])) == 1
+    some = sum(footer.shard.rows for footer in leading(footers, 20))
+    settings = {"width": 16, "layers": 1, "batch": 16, "updates": 2}
+    for name, changes, games in (("memory", {}, 30), ("stream", {"stream": True, "stream_rows": 80}, some)):
+        fit(tmp_path / "data", preset("cpu", **settings, **changes), tmp_path / name, **QUIET)
+        assert story(tmp_path / name)[-1]["validation"]["pairs"] == games
+
+
 MEASURE = """
 import resource, sys, torch
 from trainer.batches import Stream
 from trainer.config import preset
-from trainer.data import Dataset
+from trainer.data import Dataset, leading
 from trainer.device import Runtime
 from trainer.training import open_training
 torch.set_num_threads(1)
