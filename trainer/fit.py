@@ -85,9 +85,12 @@ class Position:
         numbers = {name: read.number(name, 0, 1 << 50) for name in ("epoch", "window", "index", "updates")}
         best, finished = values.get("best"), values.get("finished")
         rate, seconds = values.get("rate"), values.get("seconds")
-        if not isinstance(rate, float) or not isinstance(seconds, float) or not isinstance(best, float | None):
-            raise BadData(f"{where}: not the checkpoint of a run to go on with")
-        if not isinstance(finished, str):
+        if (
+            not isinstance(rate, float)
+            or not isinstance(seconds, float)
+            or not isinstance(best, float | None)
+            or not isinstance(finished, str)
+        ):
             raise BadData(f"{where}: not the checkpoint of a run to go on with")
         return cls(
             **numbers,

@@ -32,19 +32,22 @@ def losses(run, updates):
 
 
 def test_the_loss_of_a_stream_is_that_of_the_same_data_in_memory(tmp_path):
-    data = small_dataset(tmp_path / "data", "edit", train=600, held_out=10, shards=4, row_group_size=120)
+    data = small_dataset(tmp_path / "data", "edit", train=600, held_out=40, shards=4, row_group_size=120)
     settings = {"width": 32, "layers": 1, "batch": 32, "updates": 300, "dropout": 0.0, "teacher_forcing": 1.0}
     ways = {"memory": {}, "stream": {"stream": True, "stream_rows": 480}}
     curves = {name: [] for name in ways}
+    held_out = {name: [] for name in ways}
     for seed in range(2):
         for name, changes in ways.items():
             out = tmp_path / f"{name}-{seed}"
             fit(data, preset("cpu", **settings, **changes, validate_every=99, seed=seed), out, **QUIET)
             curves[name].append(losses(out, [40, 100, 150, 200, 250]))
+            held_out[name].append(story(out)[-1]["validation"]["loss"])
     memory, stream = (np.array(curves[name]) for name in ways)
     assert (memory[:, -1] < memory[:, 0] / 2).all()  # there is something to agree on
     assert stream == pytest.approx(memory, rel=0.08)  # as much as two seeds in memory differ
     assert stream.mean() == pytest.approx(memory.mean(), rel=0.03)
+    assert np.mean(held_out["stream"]) == pytest.approx(np.mean(held_out["memory"]), rel=0.15)
 
 
 def test_a_batch_of_a_stream_comes_from_the_whole_window(tmp_path):

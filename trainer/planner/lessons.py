@@ -227,9 +227,9 @@ class Lessons:
         training = self.model.training
         self.model.eval()
         told = []
-        for rows in torch.split(torch.arange(len(self.plans)), 1024):
-            states, lengths = self.plans.states[rows].to(device), self.plans.lengths[rows].to(device)
-            with many_shapes():
+        with many_shapes():
+            for rows in torch.split(torch.arange(len(self.plans)), 1024):
+                states, lengths = self.plans.states[rows].to(device), self.plans.lengths[rows].to(device)
                 told.append(self.model.confidence(states, lengths).cpu())
         self.model.train(training)
         return torch.cat(told)
