@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
 import sys
 import threading
 import time
@@ -16,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from trainer.checkpoint import write_json
-from trainer.errors import FolderConflict, TrainerError
+from trainer.errors import BadData, FolderConflict, TrainerError
 from trainer.progress import Reporter
 
 CELL = "cell.json"  # written last: no such file, not finished
 FORMAT = 1
+SIZE = ("n", "l", "d")  # of a dataset that was generated
 
 
 def end_with_the_sweep() -> None:
@@ -34,8 +36,8 @@ def end_with_the_sweep() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def await_turn(out: Path, seconds: float = 20) -> None:
-    """Let a cell of a sweep that was just killed end before its folder is taken over."""
+def await_turn(out: Path, seconds: float = 20) -> bool:
+    """Let a cell of a sweep that was just killed end before its folder is taken over; False if it works on."""
     from trainer.run import Run
 
     until = time.monotonic() + seconds
@@ -43,17 +45,20 @@ def await_turn(out: Path, seconds: float = 20) -> None:
         run = Run(out)
         try:
             run.hold()
-            return
+            return True
         except FolderConflict:
             if time.monotonic() > until:
-                raise
+                return False
             time.sleep(0.2)
         finally:
             run.release()
 
 
 def run_cell(order: dict[str, Any]) -> dict[str, Any]:
-    """Train and evaluate, going on with what is there; returns what ``cell.json`` says."""
+    """Train and evaluate, going on with what is there; returns what ``cell.json`` says.
+
+    Another sweep may have run the cell, or be about to: that is left to it.
+    """
     import torch
 
     from trainer.config import Config
@@ -63,14 +68,18 @@ def run_cell(order: dict[str, Any]) -> dict[str, Any]:
     torch.set_num_threads(order["threads"])
     out, since, busy = Path(order["out"]), time.monotonic(), time.process_time()
     config = Config.parse(order["config"], "the cell")
-    await_turn(out)
+    if not await_turn(out):
+        return {"left": "another process runs it"}
+    if (out / CELL).is_file():
+        return {"left": "another process has run it"}
+    described = describe(order["data"], order["cell"])
     with (out.parent / f"{out.name}.log").open("a") as log:
         reporter = Reporter() if order["shown"] else Reporter(log)
         result = fit(order["data"], config, out, resume=True, device=order["device"], save_every=100, reporter=reporter)
     evaluation = evaluate_run(out, order["device"], split=order["cell"]["split"])
     record = {
         "format": FORMAT,
-        **order["cell"],
+        **described,
         "config": config.to_json(),
         "commands": order["commands"],
         "build": order["build"],
@@ -80,14 +89,32 @@ def run_cell(order: dict[str, Any]) -> dict[str, Any]:
         "best_epoch": result.best_epoch,
         "finished": result.finished,
         "train_seconds": round(result.seconds, 1),
-        "seconds": round(time.monotonic() - since, 1),
-        "cpu_seconds": round(time.process_time() - busy, 1),  # of all threads, on a machine that others may use too
+        # With what was done before a kill. CPU seconds are of all threads, on a machine that others may use too.
+        "seconds": round(time.monotonic() - since + result.before[0], 1),
+        "cpu_seconds": round(time.process_time() - busy + result.before[1], 1),
         "device": device_name(order["device"]),
         "threads": order["threads"],
         "evaluation": evaluation,
     }
     write_json(out / CELL, record)
     return record
+
+
+def describe(data: str, cell: dict[str, Any]) -> dict[str, Any]:
+    """The cell with what its dataset says of itself; an error if the sweep calls it something else."""
+    from trainer.data import Dataset
+
+    dataset = Dataset(data)
+    if not dataset.has("expert", "validation"):  # pairs alone, which name no edits
+        return cell
+    contract = dataset.contract(dataset.footers("expert", "validation"))
+    found = {"task": contract.task, "metric": contract.metric, "design": contract.design}
+    for key, value in found.items():
+        if cell[key] and value != cell[key]:
+            raise BadData(f"{data}: its {key} is {value!r}, the sweep says {cell[key]!r}")
+    pairs = contract.spec.get("pairs")
+    size = {key: pairs[key] for key in SIZE if key in pairs} if isinstance(pairs, dict) else {}
+    return cell | found | {"size": size}
 
 
 def device_name(asked: str) -> str:
@@ -104,6 +131,7 @@ def device_name(asked: str) -> str:
 
 def main() -> None:
     """The process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the sweep, which ends its cells
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     order = json.loads(sys.stdin.buffer.readline())
     end_with_the_sweep()
@@ -112,7 +140,8 @@ def main() -> None:
     except TrainerError as error:
         print(json.dumps({"error": str(error)}), flush=True)
         os._exit(error.exit_code)
-    print(json.dumps({"evaluation": record["evaluation"], "seconds": record["seconds"]}), flush=True)
+    answer = {key: record[key] for key in ("evaluation", "seconds", "left") if key in record}
+    print(json.dumps(answer), flush=True)
     os._exit(0)  # the waiting thread holds the input, and a normal end would wait for it
 
 

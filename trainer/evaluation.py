@@ -17,7 +17,7 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """The accuracies; a whole split also writes ``evaluation-SPLIT.json`` and, game by game, ``outcomes-SPLIT.json``.
 
-    The outcomes come first: a run that has an evaluation has both.
+    The outcomes come first: a run that has an evaluation has both. What was played on other data is not kept.
     """
     agent, kept = Agent.from_pretrained(run, device), []
 
@@ -27,7 +27,7 @@ def evaluate_run(
 
     result = agent.evaluate(data, split, limit, witness)
     folder = Path(run)
-    if folder.is_dir() and not limit:
+    if folder.is_dir() and not limit and data is None:
         write_json(folder / f"outcomes-{split}.json", kept[0].to_json(), indent=None)
         write_json(folder / f"evaluation-{split}.json", result)
     return result

@@ -76,6 +76,7 @@ class Position:
     best: float | None = None
     best_epoch: int = -1
     seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of all threads of the process
     finished: str = ""
 
     @classmethod
@@ -84,20 +85,18 @@ class Position:
         read = Fields(values, where)
         numbers = {name: read.number(name, 0, 1 << 50) for name in ("epoch", "window", "index", "updates")}
         best, finished = values.get("best"), values.get("finished")
-        rate, seconds = values.get("rate"), values.get("seconds")
+        floats: dict[str, Any] = {name: values.get(name) for name in ("rate", "seconds", "cpu_seconds")}
         if (
-            not isinstance(rate, float)
-            or not isinstance(seconds, float)
+            not all(isinstance(value, float) for value in floats.values())
             or not isinstance(best, float | None)
             or not isinstance(finished, str)
         ):
             raise BadData(f"{where}: not the checkpoint of a run to go on with")
         return cls(
             **numbers,
-            rate=rate,
+            **floats,
             best=best,
             best_epoch=read.number("best_epoch", -1, 1 << 50),
-            seconds=seconds,
             finished=finished,
         )
 
@@ -137,12 +136,13 @@ class Loop:
         # rows, their loss, right actions, right tokens of each slot: of the epoch so far, on this rank
         self.tally = torch.zeros(3 + slots, dtype=torch.float64, device=runtime.device)
         self.position = Position()
-        self.saved, self.since = 0, time.monotonic()
+        self.saved, self.since, self.busy = 0, time.monotonic(), time.process_time()
         self.on_epoch: Callable[[dict[str, Any]], None] = lambda record: None
 
     def train(self, interrupt: Interrupt) -> Position:
         """Train until the epochs, the updates or the patience end, or nothing is left to gain."""
         self.since = time.monotonic() - self.position.seconds
+        self.busy = time.process_time() - self.position.cpu_seconds
         trained = self.runtime.parallel(self.model, unused=self.model.has_unused)
         while not self.position.finished:
             self._epoch(trained, interrupt)
@@ -230,7 +230,7 @@ class Loop:
             self.weights = slot_weights(accuracy).to(self.runtime.device)
         self.tally.zero_()
         at.epoch, at.window, at.index = at.epoch + 1, 0, 0
-        at.seconds = time.monotonic() - self.since
+        self._look_at_clock()
         return record | {"seconds": at.seconds}
 
     def _validate(self) -> tuple[dict[str, Any], float]:
@@ -250,6 +250,10 @@ class Loop:
         }
         return result, scores.key if self.config.select == "accuracy" else -result["loss"]
 
+    def _look_at_clock(self) -> None:
+        self.position.seconds = time.monotonic() - self.since
+        self.position.cpu_seconds = time.process_time() - self.busy
+
     def _why_finished(self) -> str:
         at, config = self.position, self.config
         if config.updates and at.updates >= config.updates:
@@ -266,7 +270,7 @@ class Loop:
 
     def save(self) -> None:
         """Write ``last``: all that the rest of the run depends on."""
-        self.position.seconds = time.monotonic() - self.since
+        self._look_at_clock()
         tally = self.runtime.total(self.tally)
         if self.runtime.main:
             tensors = {

@@ -1,4 +1,4 @@
-"""A sweep as a small TOML file: which cells there are, what each trains on, and where it goes.
+"""A sweep as a small TOML or YAML file: which cells there are, what each trains on, and where it goes.
 
     out = "runs/main"
     preset = "cpu"
@@ -17,11 +17,12 @@
 ``metric`` and ``design`` of a dataset are named where there is a choice, and chosen by ``metrics`` and ``designs`` of a
 grid; without these a grid uses the first dataset of each task. ``[settings]`` changes the preset for all cells, and
 ``settings`` of a grid for its own; a ``label`` keeps cells apart that differ in settings alone. ``split`` says what the
-cells are measured on: ablations belong on ``validation``.
+cells are measured on: ablations belong on ``validation``. In YAML the same keys hold the same lists.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -31,11 +32,13 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import Config, preset
-from trainer.errors import BadData, InvalidConfig
+from trainer.data import Split
+from trainer.errors import BadData, InvalidConfig, MissingExtra
 
 # Without demonstrations there is nothing to augment.
 WITHOUT_TA = ("end2end", "tagging", "recurrence", "recurrence-star")
 MAX_FILE = 1 << 20
+PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:+-]*")  # of a folder's name
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class Cell:
     preset: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     label: str = ""
-    split: str = "test"
+    split: Split = "test"
 
     @property
     def name(self) -> str:
@@ -117,17 +120,8 @@ class Sweep:
 
 
 def read_sweep(path: Path, out: Path | None = None, seeds: tuple[int, ...] = (), preset_name: str = "") -> Sweep:
-    """The sweep of a TOML file; what else is given stands in for the file's own."""
-    try:
-        with path.open("rb") as file:
-            text = file.read(MAX_FILE + 1)
-        if len(text) > MAX_FILE:
-            raise InvalidConfig(f"{path}: more than {MAX_FILE:,} bytes")
-        values = tomllib.loads(text.decode())
-    except OSError as error:
-        raise BadData(f"{path}: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidConfig(f"{path}: not readable as TOML: {error}") from error
+    """The sweep of a file; what else is given stands in for the file's own, but a grid's own preset stays."""
+    values = read_values(path)
     reader = _Reader(values | ({"preset": preset_name} if preset_name else {}), str(path))
     cells = list(reader.cells(seeds))
     names = [cell.name for cell in cells]
@@ -136,6 +130,35 @@ def read_sweep(path: Path, out: Path | None = None, seeds: tuple[int, ...] = (),
     folder = out or Path(reader.text(values, "out", "the file", f"runs/{path.stem}"))
     title = reader.text(values, "title", "the file", path.stem)
     return Sweep(path.stem, title, folder, tuple(cells))
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """What a TOML file says, or a YAML file (``.yaml``, ``.yml``), which is read without its power to make objects."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE + 1)
+        if len(content) > MAX_FILE:
+            raise InvalidConfig(f"{path}: more than {MAX_FILE:,} bytes")
+        text = content.decode()
+        return _yaml(text, path) if path.suffix in (".yaml", ".yml") else tomllib.loads(text)
+    except OSError as error:
+        raise BadData(f"{path}: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InvalidConfig(f"{path}: not readable as TOML: {error}") from error
+
+
+def _yaml(text: str, path: Path) -> dict[str, Any]:
+    try:
+        import yaml
+    except ImportError as error:
+        raise MissingExtra("PyYAML", "train") from error
+    try:
+        values = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InvalidConfig(f"{path}: not readable as YAML: {' '.join(str(error).split())[:200]}") from error
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+        raise InvalidConfig(f"{path}: keys with values are needed, found {str(values)[:60]!r}")
+    return values
 
 
 class _Reader:
@@ -150,7 +173,7 @@ class _Reader:
         self._only(values, self.KNOWN, "the file")
 
     def _only(self, table: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
-        if unknown := sorted(set(table) - set(known)):
+        if unknown := sorted(set(table) - set(known), key=str):
             raise InvalidConfig(f"{self.where}: {place}: unknown key {unknown[0]!r}, there are {', '.join(known)}")
 
     def _list(self, table: Mapping[str, Any], key: str, kind: type, place: str, default: list[Any]) -> list[Any]:
@@ -179,6 +202,9 @@ class _Reader:
             self._only(table, self.DATA, place)
             required = {key: self.text(table, key, place) for key in ("task", "path")}
             optional = {key: self.text(table, key, place) for key in ("build", "metric", "design") if key in table}
+            for key, value in (required | optional).items():
+                if key not in ("path", "build") and not PART.fullmatch(value):
+                    raise InvalidConfig(f"{self.where}: {place}: {key}: letters, digits and _ . : + - only")
             found.append(Source(**required, **optional))
         return found
 
@@ -196,8 +222,9 @@ class _Reader:
         sources = self.sources()
         name = self.text(self.values, "preset", "the file", "cpu")
         common = self._settings(self.values, "the file")
-        split = self.text(self.values, "split", "the file", "test")
-        if split not in ("validation", "test"):
+        splits: dict[str, Split] = {"validation": "validation", "test": "test"}
+        split = splits.get(self.text(self.values, "split", "the file", "test"))
+        if not split:
             raise InvalidConfig(f"{self.where}: the file: split: validation or test is needed")
         cells: list[Cell] = []
         for number, table in enumerate(self._tables("grid"), start=1):
@@ -208,19 +235,21 @@ class _Reader:
             flags = self._list(table, "ta", bool, place, [False, True])
             metrics = self._list(table, "metrics", str, place, []) if "metrics" in table else [None]
             designs = self._list(table, "designs", str, place, []) if "designs" in table else [None]
-            own = list(seeds) or self._list(table, "seeds", int, place, self.values.get("seeds", [0]))
+            own = list(dict.fromkeys(seeds)) or self._list(table, "seeds", int, place, self.values.get("seeds", [0]))
             settings = common | self._settings(table, place)
             chosen = self.text(table, "preset", place, name)
             label = self.text(table, "label", place) if "label" in table else ""
             if not all(character.isalnum() or character in " -+." for character in label):
                 raise InvalidConfig(f"{self.where}: {place}: label: letters, digits, spaces and - + . only")
+            if set(models) <= set(WITHOUT_TA) and False not in flags:
+                raise InvalidConfig(f"{self.where}: {place}: {models[0]} has no augmentation: ta = [false] is needed")
             for task, metric, design, model, ta, seed in product(tasks, metrics, designs, models, flags, own):
-                find_model(model)
                 if ta and model in WITHOUT_TA:
                     continue
                 source = self._chosen(sources, task, metric, design, place)
                 cell = Cell(source, model, ta, seed, chosen, settings, label, split)
                 try:
+                    find_model(model)
                     _ = cell.config  # settings that cannot work are named before anything runs
                 except InvalidConfig as error:
                     raise InvalidConfig(f"{self.where}: {place}: {error}") from error
@@ -229,7 +258,7 @@ class _Reader:
 
     def _settings(self, table: Mapping[str, Any], place: str) -> dict[str, Any]:
         found = table.get("settings", {})
-        if not isinstance(found, dict):
+        if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
             raise InvalidConfig(f"{self.where}: {place}: settings: a table is needed")
         if taken := sorted({"model", "train_on", "seed"} & set(found)):
             raise InvalidConfig(f"{self.where}: {place}: settings: {taken[0]} is an axis of the grid")

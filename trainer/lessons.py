@@ -20,15 +20,20 @@ from trainer.models import find_model
 from trainer.steps import Steps, encode_texts, load_steps, number_steps, one_chunk, split_tokens
 from trainer.text import DONE
 
+WITHOUT_VARIANTS = ("aor",)  # nothing in an array of integers can be varied
 HELD_OUT: dict[str, Kind] = {"edits": "expert", "tags": "tags", "text": "pairs"}  # by game
 
 
 def kinds(config: Config, dataset: Dataset) -> list[Kind]:
     """The configs whose training rows a model learns from."""
     chosen = find_model(config.model).learns_from or config.train_on
-    if chosen == "variants":  # a task may have none
-        more: list[Kind] = ["variants_expert"] if dataset.has("variants_expert", "train") else []
-        return ["expert", *more]
+    if chosen == "variants":
+        if dataset.has("variants_expert", "train"):
+            return ["expert", "variants_expert"]
+        pairs = dataset.spec.get("pairs")
+        if not isinstance(pairs, dict) or pairs.get("task") not in WITHOUT_VARIANTS:
+            raise BadData(f"{dataset.where}: no variants_expert/train shards: `aegen build … --variants 4` writes them")
+        return ["expert"]
     if chosen == "tags" and not dataset.has("tags", "train"):
         raise BadData(f"{dataset.where}: no tags/train shards: `aegen trajectories FOLDER --design tags` writes them")
     return [chosen]  # type: ignore[list-item]

@@ -7,14 +7,17 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from trainer.cell import CELL
 from trainer.contract import parse_object
+from trainer.data import Dataset
 from trainer.errors import BadData, Failed, FolderConflict, Interrupted
 from trainer.grid import Cell, Source, Sweep
 
@@ -28,21 +31,30 @@ def read_cell(folder: Path) -> dict[str, Any] | None:
 
 
 def finished(cell: Cell, out: Path) -> bool:
-    """Whether a cell has been run; an error if other settings were run there."""
+    """Whether a cell has been run; an error if it was run with other settings, or on other data than is there now."""
     there = read_cell(out / cell.name)
     if there is None:
         return False
-    ours, theirs = cell.config.to_json(), there.get("config")
-    if ours != theirs:
-        changed = sorted(key for key in ours if not isinstance(theirs, dict) or ours[key] != theirs.get(key))
+    ours, theirs = cell.config.to_json() | {"split": cell.split}, there.get("config")
+    theirs = theirs | {"split": there.get("split")} if isinstance(theirs, dict) else {}
+    if changed := sorted(key for key in ours if ours[key] != theirs.get(key)):
         raise FolderConflict(f"{out / cell.name}: it was run with another {', '.join(changed)}; choose another --out")
+    if is_here(cell.source):
+        played = there.get("evaluation", {}).get("files")
+        if played != Dataset(cell.source.path).hashes("pairs", cell.split):
+            raise FolderConflict(f"{out / cell.name}: it was run on other data than is in {cell.source.path} now")
     return True
+
+
+def is_here(source: Source) -> bool:
+    """Whether a dataset lies in a folder, finished."""
+    return "://" not in source.path and Path(source.path, "manifest.json").is_file()
 
 
 def missing(sweep: Sweep) -> list[Source]:
     """The datasets that have to be made first."""
     found = {cell.source.path: cell.source for cell in sweep.cells}
-    return [source for path, source in found.items() if "://" not in path and not Path(path, "manifest.json").is_file()]
+    return [source for path, source in found.items() if "://" not in path and not is_here(source)]
 
 
 def run_sweep(sweep: Sweep, jobs: int = 1, threads: int | None = None, device: str = "auto", say: Say = print) -> int:
@@ -58,9 +70,10 @@ def run_sweep(sweep: Sweep, jobs: int = 1, threads: int | None = None, device: s
         places.put(place(number))
     threads = threads or max(1, (os.cpu_count() or 1) // jobs)
     failed: list[str] = []
+    crew = Crew()
     with ThreadPoolExecutor(jobs) as pool:
         waiting: set[Future[str]] = {
-            pool.submit(_run, cell, sweep.out, threads, device, places, jobs == 1) for cell in left
+            pool.submit(_run, cell, sweep.out, threads, device, places, crew, jobs == 1) for cell in left
         }
         done = 0
         try:
@@ -76,6 +89,7 @@ def run_sweep(sweep: Sweep, jobs: int = 1, threads: int | None = None, device: s
         except KeyboardInterrupt:
             for future in waiting:
                 future.cancel()
+            crew.stop()
             raise Interrupted("stopped; the same command goes on from here") from None
     if failed:
         raise Failed(f"{len(failed)} of {len(left)} cells failed, the first: {failed[0]}")
@@ -83,14 +97,49 @@ def run_sweep(sweep: Sweep, jobs: int = 1, threads: int | None = None, device: s
 
 
 def place(number: int) -> dict[str, str]:
-    """Where a job computes: one GPU each where there are some."""
+    """Where a job computes: one GPU each where there are some, of those that we were given."""
     import torch
 
     count = torch.cuda.device_count()
-    return {"CUDA_VISIBLE_DEVICES": str(number % count)} if count > 1 else {}
+    given = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+    devices = given[:count] or [str(index) for index in range(count)]
+    return {"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]} if count > 1 else {}
 
 
-def _run(cell: Cell, out: Path, threads: int, device: str, places: SimpleQueue[dict[str, str]], alone: bool) -> str:
+class Crew:
+    """The processes at work, so that all can be ended at once: what a cell has on disk is whole at any moment."""
+
+    def __init__(self) -> None:
+        self.processes: set[subprocess.Popen[bytes]] = set()
+        self.stopped = threading.Event()
+
+    @contextmanager
+    def member(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        """One of them while it works."""
+        self.processes.add(process)
+        try:
+            if self.stopped.is_set():  # it was started at the last moment
+                process.kill()
+            yield
+        finally:
+            self.processes.discard(process)
+
+    def stop(self) -> None:
+        """End them."""
+        self.stopped.set()
+        for process in [*self.processes]:
+            process.kill()
+
+
+def _run(
+    cell: Cell,
+    out: Path,
+    threads: int,
+    device: str,
+    places: SimpleQueue[dict[str, str]],
+    crew: Crew,
+    alone: bool,
+) -> str:
     """One cell in its own process; returns a line that says what came of it. Alone, it shows its progress."""
     folder = out / cell.name
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -126,10 +175,12 @@ def _run(cell: Cell, out: Path, threads: int, device: str, places: SimpleQueue[d
                 stderr=None if alone else errors,
                 env=os.environ | here | {"OMP_NUM_THREADS": str(threads)},
             ) as process,
+            crew.member(process),
         ):
             assert process.stdin and process.stdout
-            process.stdin.write(json.dumps(order).encode() + b"\n")
-            process.stdin.flush()  # and left open: it tells the cell that we live
+            with suppress(BrokenPipeError):  # it has ended already, and says why
+                process.stdin.write(json.dumps(order).encode() + b"\n")
+                process.stdin.flush()  # and left open: it tells the cell that we live
             said = process.stdout.read().decode(errors="replace")
             process.wait()
             if process.returncode:
@@ -138,6 +189,8 @@ def _run(cell: Cell, out: Path, threads: int, device: str, places: SimpleQueue[d
     finally:
         places.put(here)
     answer = json.loads(said.splitlines()[-1])
+    if "left" in answer:
+        return f"{cell.name}: {answer['left']}"
     scores = answer["evaluation"]
     key = "equation_accuracy" if "equation_accuracy" in scores else "sequence_accuracy"
     return f"{cell.name}: {key.replace('_', ' ')} {scores[key]:.2f} %, {answer['seconds']:.0f} s"

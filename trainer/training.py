@@ -41,12 +41,13 @@ class Result:
     best_epoch: int
     finished: str
     seconds: float
+    before: tuple[float, float] = (0.0, 0.0)  # seconds, and CPU seconds, of earlier processes that it went on from
     main: bool = True  # whether this rank is the one that speaks
 
     def to_json(self) -> dict[str, Any]:
         """As a plain object."""
         values = vars(self) | {"run": str(self.run)}
-        del values["main"]
+        del values["main"], values["before"]
         return values
 
 
@@ -144,6 +145,7 @@ def _fit(
     )
     if going_on:
         loop.resume()
+    before = (loop.position.seconds, loop.position.cpu_seconds)
     if runtime.main:
         run.keep_metrics(loop.position.epoch)
         reporter.line(f"{config.model}: {parameters:,} parameters, {source.about}, {runtime.device}")
@@ -163,5 +165,6 @@ def _fit(
         at.best_epoch,
         at.finished,
         at.seconds,
+        before,
         runtime.main,
     )

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shutil
+from html import unescape
 from xml.etree import ElementTree
 
 import pytest
@@ -17,6 +18,7 @@ from trainer.grid import read_sweep
 from trainer.outcomes import FAILURES, failure
 from trainer.report import report
 from trainer.report.collect import collect
+from trainer.report.figures import comparable
 from trainer.report.markdown import beside
 from trainer.report.tables import Entry, orders, tables
 from trainer.sweep import run_sweep
@@ -61,7 +63,11 @@ def test_mean_and_spread_are_those_of_the_runs(runs, made):
             a, b = measured(runs, model, key)
             mean, spread = (a + b) / 2, abs(a - b) / math.sqrt(2)  # the sample deviation of two
             assert f"{mean:.2f} ± {spread:.2f}" in row_of(page, name)[column]
-    assert row_of(page, "NAR")[1:4] == ["(59.72)", "(24.16)", "(51.64)"]  # not run: the paper's figure alone
+    assert row_of(page, "NAR")[1:4] == [
+        "(59.72 ± 0.70)",
+        "(24.16 ± 1.16)",
+        "(51.64 ± 1.97)",
+    ]  # not run: the paper's alone
     assert row_of(page, "End2end")[1] == ""
 
 
@@ -111,7 +117,9 @@ def test_cells_of_our_own_stand_beside_the_papers(known):
     written("spelling/0", "planner", True, 0, {"token": 90.0, "sequence": 70.0}, known, task="text")
     found = tables(collect(known))
     main_rows = {row.head[0]: row.cells["aor", "equation"] for row in found[0].rows}
-    assert main_rows["Planner + TA"] == Entry((85.0,), None, best=True, best_of_all=True)  # no ablation among them
+    assert main_rows["Planner + TA"] == Entry(
+        (85.0,), None, best_of_all=True
+    )  # no ablation, and no rival of its own kind
     others = {table.key: table for table in found[4:]}
     assert others["other-validation"].columns == (("aor", "equation"),)
     assert {row.head[0]: row.cells["aor", "equation"].values for row in others["other-validation"].rows} == {
@@ -128,6 +136,103 @@ def test_the_order_of_the_methods_is_held_against_the_papers(known):
     without = found["methods without TA"]
     assert without.agree == 1 and set(without.disagree) == {"AR* > NAR", "NAR* > NAR"}
     assert found["each method with TA against without"].agree == 1
+
+
+def test_methods_are_compared_within_a_design_and_it_is_named(tmp_path):
+    for design, first, second in (("span", 90.0, 80.0), ("span2", 70.0, 60.0)):
+        for model, score in (("ar-star", first), ("nar-star", second)):
+            where = f"{design}/{model}"
+            written(where, model, True, 0, {"equation": score}, tmp_path, "aes", metric="span", design=design)
+    designs = {table.key: table for table in tables(collect(tmp_path))}["designs"]
+    (order,) = orders(designs)
+    pairs = [f"NAR* + TA > AR* + TA ({head})" for head in ("#1 [left, right, token]", "#2 [left, token, right]")]
+    assert order.agree + len(order.disagree) == 2 and set(order.disagree) <= set(pairs)
+
+
+def test_equal_figures_are_no_best(tmp_path):
+    for model in ("ar", "ar-star", "nar"):
+        written(model, model, False, 0, {"equation": 0.0}, tmp_path)
+    assert not any(e.best or e.best_of_all for row in tables(collect(tmp_path))[0].rows for e in row.cells.values())
+
+
+def test_only_seeds_are_averaged(known):
+    """One figure is never the mean of other settings, other data, or the same seed twice."""
+    again = written("again/nar-star/0", "nar-star", False, 0, {"equation": 10.0}, known)
+    with pytest.raises(BadData, match="seed 0 is there twice"):
+        collect(known)
+    for change, what in (({"preset": "paper"}, "preset"), ({"config": {"width": 512}}, "settings")):
+        shutil.rmtree(again)
+        written("again/nar-star/0", "nar-star", False, 9, {"equation": 10.0}, known, **change)
+        with pytest.raises(BadData, match=f"again/nar-star/0 and nar-star/0 differ in their {what}"):
+            collect(known)
+    described = json.loads((again / "config.json").read_text())
+    described["data"]["files"] = {"expert/train": "2" * 64}
+    shutil.rmtree(again)
+    written("again/nar-star/0", "nar-star", False, 9, {"equation": 10.0}, known)
+    (again / "config.json").write_text(json.dumps(described))
+    with pytest.raises(BadData, match="differ in their data"):
+        collect(known)
+
+
+def test_a_report_says_how_many_seeds_and_whether_the_data_is_smaller_than_the_papers(tmp_path):
+    runs = tmp_path / "runs"
+    for seed in range(2):
+        written(f"ar/{seed}", "ar", False, seed, {"equation": 1.0}, runs, size={"n": 10, "l": 5, "d": 200})
+    written("nar/0", "nar", False, 0, {"equation": 1.0}, runs, size={"n": 10, "l": 5, "d": 200})
+    report(runs, tmp_path)
+    for name in ("report.md", "report.html"):
+        text = unescape((tmp_path / name).read_text())
+        assert "Seeds of a figure: 1 to 2." in text
+        assert "AOR here has N = 10, L = 5, D = 200; the paper's has N = 10, L = 5, D = 10,000." in text
+
+
+def test_pictures_show_no_labelled_cells_and_one_split(known):
+    written("a,x/0", "nar", False, 0, {"equation": 1.0}, known, label="x")
+    written("a/validation", "linear", False, 0, {"equation": 1.0}, known, split="validation")
+    assert {record["name"] for record in comparable(collect(known))} == {
+        "nar-star/0", "nar-star/1", "nar-star/2", "ar-star/0", "nar/0", "nar-star+ta/0",
+    }  # fmt: skip
+
+
+DAMAGE = [
+    ("cell.json", "{}"),
+    ("cell.json", '{"task": [], "evaluation": 3}'),
+    ("cell.json", "{" * 3),
+    ("outcomes-test.json", '{"rows": 5}'),
+    ("outcomes-test.json", '{"rows": [{"source": "1"}]}'),
+    ("metrics.jsonl", '{"epoch": 0}\n'),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), DAMAGE)
+def test_a_damaged_cell_is_named(known, tmp_path, name, content):
+    (known / "nar/0" / name).write_text(content)
+    done = CliRunner().invoke(main, ["report", str(known), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 2 and "nar/0" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("cells", [[], [1], [{}], [{"task": "aor"}], "timing", "score", "length"])
+def test_damaged_results_are_named(known, tmp_path, cells):
+    report(known, tmp_path / "out", timed=False)
+    values = json.loads((tmp_path / "out/results.json").read_text())
+    if cells == "timing":
+        values["timing"] = {"aor": 5}
+    elif cells == "score":
+        values["cells"][0]["scores"]["equation"] = float("nan")
+    elif cells == "length":
+        values["cells"][0]["by_length"] = {"2": 5}
+    else:
+        values["cells"] = cells
+    (tmp_path / "x.json").write_text(json.dumps(values))
+    done = CliRunner().invoke(main, ["report", str(tmp_path / "x.json"), "--out", str(tmp_path / "again")])
+    assert done.exit_code == 2 and "x.json" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_an_earlier_reports_pictures_do_not_stay(known, tmp_path):
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures/metrics-aec.png").write_bytes(b"old")
+    report(known, tmp_path, timed=False)
+    assert not (tmp_path / "figures/metrics-aec.png").exists()
 
 
 def test_a_cell_without_a_run_stays_empty(known, tmp_path):
@@ -159,7 +264,8 @@ def test_figures_are_there_as_png_and_svg(made):
 def test_results_alone_give_the_same_tables(made, tmp_path):
     report(made / "results.json", tmp_path, timed=False)
     one, two = ((folder / "report.md").read_text() for folder in (made, tmp_path))
-    assert one == two
+    games = re.search(r"## Games\n.*?(?=## Cells\n)", one, re.DOTALL)  # these are in the run folders alone
+    assert games and one.replace(games[0], "") == two
     assert (made / "results.json").read_text() == (tmp_path / "results.json").read_text()
 
 

@@ -6,9 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
+import torch
+import yaml
 
 from tests.trainer.reference import small_dataset
 from trainer.checkpoint import load_checkpoint
@@ -16,7 +19,7 @@ from trainer.errors import BadData, Failed, FolderConflict, InvalidConfig
 from trainer.grid import read_sweep
 from trainer.models import MODELS
 from trainer.run import Run
-from trainer.sweep import read_cell, run_sweep
+from trainer.sweep import place, read_cell, run_sweep
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "cards" / "sweeps").glob("*.toml"))
@@ -134,6 +137,8 @@ WRONG = [
     ({"width = 16": "width = 15"}, "even number"),
     ({"width = 16": "seed = 1"}, "seed is an axis"),
     ({'preset = "cpu"': 'preset = "tpu"'}, "no preset 'tpu'"),
+    ({'task = "aor"': 'task = "../../escaped"'}, "task: letters, digits"),
+    ({'models = ["ar", "nar-star"]': 'models = ["tagging"]'}, "tagging has no augmentation"),
 ]
 
 
@@ -142,7 +147,32 @@ def test_what_is_wrong_in_a_file_is_named(insert, tmp_path, changes, message):
     with pytest.raises(InvalidConfig) as caught:
         read_sweep(write_file(tmp_path, insert, **changes))
     assert message in str(caught.value) and "\n" not in str(caught.value)
-    assert "small.toml" in str(caught.value) or message.startswith("no model")
+    assert "small.toml" in str(caught.value)
+
+
+def as_yaml(file):
+    """The same sweep as YAML."""
+    values = tomllib.loads(file.read_text())
+    file.with_suffix(".yaml").write_text(yaml.safe_dump(values))
+    return file.with_suffix(".yaml")
+
+
+def test_yaml_says_the_same(insert, tmp_path):
+    file = write_file(tmp_path, insert)
+    assert read_sweep(as_yaml(file)) == read_sweep(file)
+    for text, message in (("a: [", "not readable as YAML"), ("- 1", "keys with values"), ("1: 2", "keys with values"),
+                          ("!!python/object/apply:os.getcwd []", "not readable as YAML")):  # fmt: skip
+        (tmp_path / "x.yml").write_text(text)
+        with pytest.raises(InvalidConfig, match=message) as caught:
+            read_sweep(tmp_path / "x.yml")
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("changes,message", WRONG[1:])
+def test_what_is_wrong_in_yaml_is_named_too(insert, tmp_path, changes, message):
+    with pytest.raises(InvalidConfig) as caught:
+        read_sweep(as_yaml(write_file(tmp_path, insert, **changes)))
+    assert message in str(caught.value) and "small.yaml" in str(caught.value)
 
 
 def test_missing_data_names_the_command_that_makes_it(tmp_path):
@@ -217,3 +247,89 @@ def test_killed_and_started_again_it_does_only_what_is_left(command, tmp_path):
     command(*records[1]["commands"][0].split()[1:-1], tmp_path / "by-hand", "--threads", 1, "--device", "cpu")
     one, two = (load_checkpoint(path / "best.safetensors")[0] for path in (cells[1], tmp_path / "by-hand"))
     assert all(one[name].equal(two[name]) for name in one)
+
+
+def cell_of(file, number=0):
+    sweep = read_sweep(file)
+    return sweep.out / sweep.cells[number].name
+
+
+def test_a_sweep_of_other_data_or_another_split_is_no_finished_one(insert, tmp_path):
+    file = write_file(tmp_path, insert, updates=2, **{"[0, 1]": "[0]", '["ar", "nar-star"]': '["ar"]'})
+    run_sweep(read_sweep(file), threads=1, device="cpu", say=lambda line: None)
+    assert run_sweep(read_sweep(file), say=lambda line: None) == 0
+    file.write_text('split = "validation"\n' + file.read_text())
+    with pytest.raises(FolderConflict, match="another split"):
+        run_sweep(read_sweep(file), say=lambda line: None)
+    other = small_dataset(tmp_path / "other", "insert", train=66)
+    changed = write_file(tmp_path, other, updates=2, **{"[0, 1]": "[0]", '["ar", "nar-star"]': '["ar"]'})
+    with pytest.raises(FolderConflict, match="other data than is in"):
+        run_sweep(read_sweep(changed), say=lambda line: None)
+
+
+def test_what_a_sweep_calls_a_dataset_is_held_against_it(insert, tmp_path):
+    one = {"[0, 1]": "[0]", '["ar", "nar-star"]': '["ar"]'}
+    for key, wrong in (("task", "aes"), ("metric", "lcs"), ("design", "edit")):
+        lines = {'task = "aor"': f'task = "{wrong}"', 'tasks = ["aor"]': f'tasks = ["{wrong}"]'}
+        changes = lines if key == "task" else {'task = "aor"': f'task = "aor"\n{key} = "{wrong}"'}
+        with pytest.raises(Failed, match=f"its {key} is '.*', the sweep says '{wrong}'"):
+            run_sweep(read_sweep(write_file(tmp_path, insert, 2, **changes, **one)), 1, 1, "cpu", lambda line: None)
+    file = write_file(tmp_path, insert, 2, **one)
+    run_sweep(read_sweep(file), 1, 1, "cpu", lambda line: None)
+    record = read_cell(cell_of(file))
+    assert (record["metric"], record["design"]) == ("levenshtein", "insert")
+
+
+def test_two_sweeps_at_once_run_each_cell_once(command, tmp_path):
+    data = small_dataset(tmp_path / "data", "insert")
+    file = write_file(tmp_path, data, updates=60, **{"seeds = [0, 1]": "seeds = [0]"})
+    both = [start(file, command, 1) for _ in range(2)]
+    said = [process.communicate(timeout=240) for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    trained = [line for out, _ in said for line in out.splitlines() if "accuracy" in line]
+    assert len(trained) == 2 and len({line.split("] ")[1].split(":")[0] for line in trained}) == 2, said
+
+
+def test_an_interrupt_of_the_sweep_alone_ends_its_cells_too(command, tmp_path):
+    data = small_dataset(tmp_path / "data", "insert")
+    file = write_file(tmp_path, data, updates=100_000)
+    process = start(file, command, 2)
+    folders = [cell_of(file, number) for number in range(2)]
+    while not all((folder / "last.safetensors").exists() for folder in folders):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130 and errors.splitlines()[-1:] == [errors.strip()]
+    assert "the same command goes on from here" in errors
+    for folder in folders:
+        run = Run(folder)
+        run.hold()  # nobody works there any more
+        run.release()
+
+
+def test_the_seconds_of_a_cell_are_those_of_all_its_processes(command, tmp_path):
+    data = small_dataset(tmp_path / "data", "insert")
+    file = write_file(tmp_path, data, updates=600, **{"[0, 1]": "[0]", '["ar", "nar-star"]': '["ar"]'})
+    process = start(file, command, 1)
+    while not (cell_of(file) / "last.safetensors").exists():
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    _, position = load_checkpoint(cell_of(file) / "last.safetensors")
+    again = start(file, command, 1)
+    assert again.wait(240) == 0
+    again.communicate()
+    record = read_cell(cell_of(file))
+    assert record["seconds"] > record["train_seconds"] > 0
+    assert record["cpu_seconds"] > position["cpu_seconds"] > 0
+
+
+def test_jobs_share_the_gpus_that_were_given(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert [place(job)["CUDA_VISIBLE_DEVICES"] for job in range(3)] == ["0", "1", "0"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,GPU-5")
+    assert [place(job)["CUDA_VISIBLE_DEVICES"] for job in range(3)] == ["2", "GPU-5", "2"]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert place(0) == {}

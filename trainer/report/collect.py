@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ MEASURES = ("token", "sequence", "equation")
 
 Record = dict[str, Any]
 Rows = list[dict[str, Any]]
+Lookup = dict[tuple[str, str, str], tuple[int, bool]]
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -38,68 +41,132 @@ def read_object(path: Path) -> dict[str, Any]:
 def plain(record: Record) -> bool:
     """Whether a cell plays its task's own metric and design; what does not say plays them."""
     usual = DEFAULTS.get(record["task"])
-    return (record["metric"] or None, record["design"] or None) in (usual, (None, None))
+    return usual is None or (record["metric"] or None, record["design"] or None) in (usual, (None, None))
+
+
+def split_of(record: Record) -> str:
+    """What a cell was measured on."""
+    return record.get("split") or "test"
 
 
 def collect(runs: Path) -> list[Record]:
     """The records of all finished cells under a folder, or those of a ``results.json``."""
     if runs.is_file():
         values = read_object(runs)
-        if values.get("format") != FORMAT or not isinstance(values.get("cells"), list):
+        if values.get("format") != FORMAT or not isinstance(values.get("cells"), list) or not values["cells"]:
             raise BadData(f"{runs}: not the results of a report")
-        return list(values["cells"])
+        return alike([checked(cell, f"{runs}: cell {number}") for number, cell in enumerate(values["cells"], start=1)])
     if not runs.is_dir():
         raise BadData(f"{runs}: no such folder")
     folders = sorted(path.parent for path in runs.rglob(CELL))
     if not folders:
         raise BadData(f"{runs}: no finished cell is there; `trainer sweep` makes them")
-    lookup = expert_facts(folders)
-    return [record(folder, folder.relative_to(runs).as_posix(), lookup) for folder in folders]
-
-
-def outcomes(folder: Path) -> dict[str, Any]:
-    """The games of a cell's evaluation."""
-    for split in ("test", "validation"):
-        path = folder / f"outcomes-{split}.json"
-        if path.is_file():
-            return read_object(path)
-    return {}
-
-
-def expert_facts(folders: list[Path]) -> dict[tuple[str, str, str], tuple[int, bool]]:
-    """By (task, source, target): how long the expert's trajectory is under the task's own metric, and whether it
-    replaces. Other metrics, tags and whole texts have lengths of their own, which cannot be compared."""
-    found: dict[tuple[str, str, str], tuple[int, bool]] = {}
-    seen: set[str] = set()
+    lookup: Lookup = {}
     for folder in folders:
-        cell = dict.fromkeys(("task", "metric", "design")) | read_object(folder / CELL)
-        task = str(cell["task"])
-        if task in seen or not plain(cell) or cell.get("model") in ("end2end", "tagging"):
-            continue
-        seen.add(task)
-        for row in outcomes(folder).get("rows", []):
-            if "expert_steps" in row:
-                found[task, row["source"], row["target"]] = (row["expert_steps"], row["replaces"])
-    return found
+        with readable(folder):
+            learn_lengths(folder, lookup)
+    found = []
+    for folder in folders:
+        with readable(folder):
+            found.append(checked(record(folder, folder.relative_to(runs).as_posix(), lookup), str(folder)))
+    return alike(found)
 
 
-def record(folder: Path, name: str, lookup: dict[tuple[str, str, str], tuple[int, bool]]) -> Record:
+@contextmanager
+def readable(folder: Path) -> Iterator[None]:
+    """What is not as a cell leaves it is named by its folder."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+        raise BadData(f"{folder}: not the files of a finished cell ({type(error).__name__}: {error})") from error
+
+
+NUMBERS = ("seed", "parameters", "updates", "epochs", "best_epoch", "seconds", "games")
+SHAPES: dict[str, type | tuple[type, ...]] = {
+    "name": str, "task": str, "model": str, "ta": bool, "scores": dict, "failures": dict, "by_length": dict,
+    "by_replace": dict, "curve": list, "data": dict, "commands": list, "device": str,
+    "metric": (str, type(None)), "design": (str, type(None)), "build": (str, type(None)),
+    "size": (dict, type(None)), "label": (str, type(None)), "split": (str, type(None)), "preset": (str, type(None)),
+}  # fmt: skip
+
+
+def checked(values: object, where: str) -> Record:
+    """A record whose fields are of the right kinds; an error names the place."""
+    if not isinstance(values, dict):
+        raise BadData(f"{where}: an object is needed, found {str(values)[:60]!r}")
+    for key, kinds in SHAPES.items():
+        if not isinstance(values.get(key), kinds):
+            raise BadData(f"{where}: field {key!r} is missing or of a wrong kind")
+    for key, number in numbers_of(values, where):
+        if not isinstance(number, int | float) or isinstance(number, bool) or not isfinite(number):
+            raise BadData(f"{where}: {key}: a number is needed, found {str(number)[:60]!r}")
+    return values
+
+
+def numbers_of(values: Record, where: str) -> Iterator[tuple[str, object]]:
+    """All that must be a number."""
+    yield from ((key, values.get(key)) for key in NUMBERS)
+    for key in ("scores", "failures"):
+        yield from ((key, number) for number in values[key].values())
+    yield from (("size", number) for number in (values.get("size") or {}).values())
+    for key in ("by_length", "by_replace", "curve"):
+        lines = values[key] if key == "curve" else values[key].values()
+        for line in lines:
+            if not isinstance(line, list) or len(line) < (3 if key == "curve" else 2):
+                raise BadData(f"{where}: {key}: lists of numbers are needed, found {str(line)[:60]!r}")
+            yield from ((key, number) for number in line if number is not None or key != "curve")
+
+
+def alike(records: list[Record]) -> list[Record]:
+    """The records, if those that one figure would be the mean of differ in their seed alone."""
+    seen: dict[tuple[Any, ...], Record] = {}
+    for one in records:
+        same = tuple(one.get(key) or "" for key in ("task", "metric", "design", "model", "ta", "label", "split"))
+        first = seen.setdefault(same, one)
+        for what in ("preset", "settings", "data"):
+            if first.get(what) != one.get(what):
+                raise BadData(f"{first['name']} and {one['name']} differ in their {what}: report them one by one")
+        if seen.setdefault((*same, one["seed"]), one) is not one:
+            raise BadData(f"{one['name']}: its seed {one['seed']} is there twice: report the folders one by one")
+    return records
+
+
+def outcomes(folder: Path, split: str) -> dict[str, Any]:
+    """The games of a cell's evaluation."""
+    path = folder / f"outcomes-{split}.json"
+    return read_object(path) if path.is_file() else {}
+
+
+def learn_lengths(folder: Path, found: Lookup) -> None:
+    """Add to (task, source, target) how long the expert's trajectory is under the task's own metric, and whether it
+    replaces. Other metrics, tags and whole texts have lengths of their own, which cannot be compared."""
+    cell = dict.fromkeys(("task", "metric", "design")) | read_object(folder / CELL)
+    if not plain(cell) or cell.get("model") in ("end2end", "tagging"):
+        return
+    for row in outcomes(folder, split_of(cell)).get("rows", []):
+        if "expert_steps" in row:
+            found[str(cell["task"]), row["source"], row["target"]] = (int(row["expert_steps"]), bool(row["replaces"]))
+
+
+def record(folder: Path, name: str, lookup: Lookup) -> Record:
     """One cell in numbers."""
     cell = read_object(folder / CELL)
     evaluation = cell.get("evaluation", {})
     scores = {m: evaluation[f"{m}_accuracy"] for m in MEASURES if f"{m}_accuracy" in evaluation}
-    rows: Rows = outcomes(folder).get("rows", [])
+    rows: Rows = outcomes(folder, split_of(cell)).get("rows", [])
     task = str(cell.get("task"))
     known = [(row, lookup.get((task, row["source"], row["target"]))) for row in rows]
     described = read_object(folder / "config.json")
     keys = (
         "task", "metric", "design", "model", "ta", "seed", "preset", "commands", "build", "parameters", "updates",
         "epochs", "best_epoch", "finished", "train_seconds", "seconds", "cpu_seconds", "device", "threads",
-        "label", "split",
+        "label", "split", "size",
     )  # fmt: skip
+    settings = {key: value for key, value in cell.get("config", {}).items() if key != "seed"}
     return {
         "name": name,
         **{key: cell.get(key) for key in keys},
+        "settings": settings,
         "max_steps": described.get("contract", {}).get("max_steps"),
         "scores": scores,
         "games": evaluation.get("pairs", 0),

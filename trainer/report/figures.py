@@ -10,7 +10,7 @@ from typing import Any
 
 from trainer.errors import MissingExtra
 from trainer.outcomes import FAILURES
-from trainer.report.collect import Record, plain
+from trainer.report.collect import Record, plain, split_of
 from trainer.report.paper import MAIN
 from trainer.report.tables import LABELS, label
 
@@ -32,45 +32,26 @@ def draw(records: Sequence[Record], timing: dict[str, Any]) -> Figures:
         import matplotlib as mpl
     except ImportError as error:
         raise MissingExtra("matplotlib", "report") from error
+    records = comparable(records)
     settings = {
         "backend": "agg", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
         "grid.alpha": 0.3, "svg.fonttype": "none", "svg.hashsalt": "aegen", "figure.constrained_layout.use": True,
         "hatch.linewidth": 0.6,
     }  # fmt: skip
-    artists: dict[str, tuple[str, Callable[[], Any]]] = {
-        "learning-curves": (
-            "Learning curves: action accuracy in training and validation, accuracy of returned texts in validation; "
-            "the dashed line marks the epoch that early stopping keeps.",
-            lambda: curves(records),
-        ),
-        "minutes": (
-            "Accuracy in validation against minutes of training; the dotted line is the paper's best.",
-            lambda: minutes(records),
-        ),
-        "inference-time": (
-            "Inference time of AR* and NAR*, measured in turns in one run: for an action and for a returned text.",
-            lambda: times(timing),
-        ),
-        "metrics-aec": (
-            "NAR* on AEC, trained with LCS and with Levenshtein edits, by whether the Levenshtein expert replaces.",
-            lambda: replacements(records),
-        ),
-        "by-length": (
-            "Accuracy by the length of the expert's trajectory (DONE included).",
-            lambda: lengths(records),
-        ),
-        "failures": (
-            "Where wrong games first leave the expert's way, in percent of all games.",
-            lambda: failures(records),
-        ),
-    }
     found: Figures = {}
     with mpl.rc_context(settings):
-        for name, (caption, artist) in artists.items():
-            figure = artist()
+        for name, (caption, artist) in ARTISTS.items():
+            figure = artist(records, timing)
             if figure is not None:
                 found[name] = (caption, {kind: save(figure, kind) for kind in KINDS})
     return found
+
+
+def comparable(records: Sequence[Record]) -> list[Record]:
+    """What can stand in one picture: no cells with a label of their own, and one split, the test split if there."""
+    unlabelled = [record for record in records if not record.get("label")]
+    splits = {split_of(record) for record in unlabelled}
+    return [record for record in unlabelled if split_of(record) == ("test" if "test" in splits else "validation")]
 
 
 def save(figure: Any, kind: str) -> bytes:
@@ -88,6 +69,25 @@ def panels(rows: int, columns: int, width: float, height: float) -> tuple[Any, A
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
+def share_legend(figure: Any, axes: Any, columns: int = 4) -> None:
+    """One legend below all panels, so that it covers no data and names what is drawn in any of them."""
+    found: dict[str, Any] = {}
+    for here in axes.flat:
+        for handle, name in zip(*here.get_legend_handles_labels(), strict=True):
+            found.setdefault(name, handle)
+    if found:
+        figure.legend([*found.values()], [*found], loc="outside lower center", ncols=columns, fontsize=7)
+
+
+def style_of(number: int) -> dict[str, Any]:
+    """How the method of a number looks, everywhere: colour, mark, and another line when the colours are used up."""
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "marker": MARKS[number % len(MARKS)],
+        "linestyle": STYLES[number // len(COLOURS) % len(STYLES)],
+    }
+
+
 def tasks_of(records: Sequence[Record]) -> list[str]:
     """The tasks in the paper's order, then others."""
     there = {record["task"] for record in records}
@@ -103,13 +103,14 @@ def methods_of(records: Sequence[Record]) -> list[tuple[str, bool]]:
 
 def minutes(records: Sequence[Record]) -> Any:
     """One panel for each task: the planner's runs, and beside them what else was run."""
-    usable = [r for r in records if plain(r) and not r.get("label") and any(len(line) > 3 for line in r["curve"])]
+    usable = [r for r in records if plain(r) and any(len(line) > 3 for line in r["curve"])]
     tasks = tasks_of([record for record in usable if record["model"] == "planner"])
     if not tasks:
         return None
-    figure, axes = panels(1, len(tasks), 3.4, 2.6)
+    usable = [record for record in usable if record["task"] in tasks]
+    figure, axes = panels(1, len(tasks), 3.4, 3.0)
     for here, task in zip(axes[0], tasks, strict=True):
-        for number, (model, ta) in enumerate(methods_of([r for r in usable if r["task"] == task])):
+        for number, (model, ta) in enumerate(methods_of(usable)):
             runs = [r for r in usable if (r["task"], r["model"], r["ta"]) == (task, model, ta)]
             for place, run in enumerate(sorted(runs, key=lambda r: r["seed"])):
                 points = [
@@ -117,16 +118,15 @@ def minutes(records: Sequence[Record]) -> Any:
                 ]
                 x, y = zip(*points, strict=True) if points else ((), ())
                 name = label(model, ta) if not place else None
-                style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number % len(MARKS)], "markersize": 3}
-                here.plot(x, y, STYLES[place % len(STYLES)], label=name, linewidth=1, **style)
+                here.plot(x, y, label=name, linewidth=1, markersize=3, **style_of(number))
         best = max((row[task, "equation"][0] for row in MAIN.values() if (task, "equation") in row), default=None)
         if best is not None:
             here.axhline(best, color=BLACK, linestyle=":", linewidth=1)
         here.set_title(task.upper())
         here.set_xlabel("minutes of training")
         here.set_xlim(left=0)
-    axes[0][0].set_ylabel("% right")
-    axes[0][0].legend(fontsize=7)
+    axes[0][0].set_ylabel("right in validation, %")
+    share_legend(figure, axes)
     return figure
 
 
@@ -138,7 +138,7 @@ def curves(records: Sequence[Record]) -> Any:
     tasks = tasks_of([record for record in usable if record["model"] in models])
     if not tasks:
         return None
-    figure, axes = panels(len(tasks), len(models), 3.4, 2.3)
+    figure, axes = panels(len(tasks), len(models), 3.4, 2.2)
     for row, task in enumerate(tasks):
         for column, model in enumerate(models):
             here = axes[row][column]
@@ -152,12 +152,11 @@ def curves(records: Sequence[Record]) -> Any:
                 points = [(epoch, line[number]) for epoch, line in enumerate(run["curve"]) if line[number] is not None]
                 x, y = zip(*points, strict=True) if points else ((), ())
                 here.plot(x, y, STYLES[number], color=colour, label=name, marker=MARKS[number], markersize=3)
-            here.axvline(
-                run["best_epoch"], color=GREEN, linestyle=(0, (4, 3)), label=f"kept: epoch {run['best_epoch']}"
-            )
-            here.set(title=f"{task.upper()}, {label(model, run['ta'])}", ylim=(0, 101), xlabel="epoch", ylabel="%")
+            here.axvline(run["best_epoch"], color=GREEN, linestyle=(0, (4, 3)), label="the epoch that is kept")
+            here.set(title=f"{task.upper()}, {label(model, run['ta'])}, keeps epoch {run['best_epoch']}")
+            here.set(ylim=(0, 101), xlim=(-0.3, max(len(run["curve"]) - 0.7, 1)), xlabel="epoch", ylabel="accuracy, %")
             here.xaxis.get_major_locator().set_params(integer=True)
-            here.legend(fontsize=6, loc="lower right")
+    share_legend(figure, axes, columns=2)
     return figure
 
 
@@ -225,7 +224,8 @@ def replacements(records: Sequence[Record]) -> Any:
             )
     here.set_xticks(range(2), ["w/o REPLACE", "w/ REPLACE"])
     here.set(ylabel="equation accuracy, %")
-    here.legend(fontsize=7)
+    here.margins(y=0.12)
+    share_legend(figure, axes)
     return figure
 
 
@@ -235,7 +235,7 @@ def lengths(records: Sequence[Record]) -> Any:
     if not usable:
         return None
     tasks, methods = tasks_of(usable), methods_of(usable)
-    figure, axes = panels(1, len(tasks), 3.5, 3.0)
+    figure, axes = panels(1, len(tasks), 3.4, 3.2)
     for here, task in zip(axes[0], tasks, strict=True):
         for number, method in enumerate(methods):
             runs = [r["by_length"] for r in usable if r["task"] == task and (r["model"], r["ta"]) == method]
@@ -243,15 +243,19 @@ def lengths(records: Sequence[Record]) -> Any:
             if not points:
                 continue
             found = [[run[str(x)][0] / run[str(x)][1] for run in runs if str(x) in run] for x in points]
-            here.plot(
-                points, [100 * mean(values) for values in found], STYLES[number // len(COLOURS) % len(STYLES)],
-                color=COLOURS[number % len(COLOURS)], marker=MARKS[number % len(MARKS)], markersize=4,
-                label=label(*method),
-            )  # fmt: skip
-            here.set_xticks(points)
-        here.set(title=task.upper(), xlabel="steps of the expert", ylabel="right, %", ylim=(0, 101))
-    axes[0][-1].legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+            means = [100 * mean(values) for values in found]
+            here.plot(points, means, markersize=4, label=label(*method), **style_of(number))
+        games = games_by_length([r["by_length"] for r in usable if r["task"] == task])
+        here.set_xticks([*games], [f"{length}\n({count:,})" for length, count in games.items()])
+        here.set(title=task.upper(), xlabel="steps of the expert (games)", ylabel="right, %", ylim=(0, 101))
+    share_legend(figure, axes, columns=6)
     return figure
+
+
+def games_by_length(found: Sequence[dict[str, list[int]]]) -> dict[int, int]:
+    """How many games a cell has of each length."""
+    lengths_there = sorted({int(length) for run in found for length in run})
+    return {length: max(run[str(length)][1] for run in found if str(length) in run) for length in lengths_there}
 
 
 def failures(records: Sequence[Record]) -> Any:
@@ -270,7 +274,7 @@ def failures(records: Sequence[Record]) -> Any:
             runs = [r for r in usable if r["task"] == task and (r["model"], r["ta"]) == method]
             shares = [[100 * r["failures"].get(kind, 0) / r["games"] for r in runs] for kind in kinds]
             grid.append([mean(values) if values else float("nan") for values in shares])
-        here.imshow(grid, cmap="cividis", vmin=0, vmax=60, aspect="auto")
+        shades = here.imshow(grid, cmap="cividis", vmin=0, vmax=60, aspect="auto")
         for y, line in enumerate(grid):
             for x, share in enumerate(line):
                 if not isnan(share):  # nothing was run there
@@ -289,4 +293,36 @@ def failures(records: Sequence[Record]) -> Any:
         )
         here.set_title(task.upper())
         here.grid(visible=False)
+    figure.colorbar(shades, ax=axes[0][-1], extend="max", label="% of all games")
     return figure
+
+
+# What a report shows, in this order: the caption, and who draws it.
+ARTISTS: dict[str, tuple[str, Callable[[Sequence[Record], dict[str, Any]], Any]]] = {
+    "learning-curves": (
+        "Learning curves: action accuracy in training and validation, accuracy of returned texts in validation; "
+        "the dashed line marks the epoch that early stopping keeps.",
+        lambda records, timing: curves(records),
+    ),
+    "minutes": (
+        "Accuracy in validation against minutes of training; the dotted line is the paper's best.",
+        lambda records, timing: minutes(records),
+    ),
+    "inference-time": (
+        "Inference time of AR* and NAR*, measured in turns in one run: for an action and for a returned text; above "
+        "the bars, how many times longer AR* takes.",
+        lambda records, timing: times(timing),
+    ),
+    "metrics-aec": (
+        "NAR* on AEC, trained with LCS and with Levenshtein edits, by whether the Levenshtein expert replaces.",
+        lambda records, timing: replacements(records),
+    ),
+    "by-length": (
+        "Accuracy by the length of the expert's trajectory (DONE included).",
+        lambda records, timing: lengths(records),
+    ),
+    "failures": (
+        "Where wrong games first leave the expert's way, in percent of all games.",
+        lambda records, timing: failures(records),
+    ),
+}

@@ -12,7 +12,7 @@ from typing import Any
 
 from trainer.report.collect import Record
 from trainer.report.figures import Figures
-from trainer.report.markdown import costs, order_line, timing_rows
+from trainer.report.markdown import costs, order_line, remarks, timing_rows
 from trainer.report.tables import SHORT, Entry, Table, orders
 
 TEMPLATE = Path(__file__).with_name("page.html")
@@ -40,12 +40,12 @@ def entry_html(entry: Entry) -> str:
     text = f'<span{kind} data-ours="{"" if entry.mean is None else f"{entry.mean:.4f}"}">{mine}</span>'
     if entry.theirs:
         spread = f" ± {entry.theirs[1]:.2f}" if entry.theirs[1] is not None else ""
-        gap = f" ({entry.difference:+.2f})" if entry.difference is not None else ""
-        text += f"<small>paper {entry.theirs[0]:.2f}{spread}{gap}</small>"
+        gap = f"<small>({entry.difference:+.2f})</small>" if entry.difference is not None else ""
+        text += f"<small>paper {entry.theirs[0]:.2f}{spread}</small>{gap}"
     return f"<td>{text}</td>"
 
 
-def table_html(found: Table) -> str:
+def table_html(found: Table, records: Sequence[Record]) -> str:
     """One table of the paper with our figures, and what its order says."""
     head = [*found.heads, *(f"{task.upper()} {SHORT[measure]}" for task, measure in found.columns)]
     lines = ["<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>"]
@@ -58,7 +58,8 @@ def table_html(found: Table) -> str:
     compared = "".join(f"<li>{escape(order_line(order))}</li>" for order in orders(found))
     said = f"<p>Order of the methods by equation accuracy:</p><ul>{compared}</ul>" if compared else ""
     body = f'<div class="wide"><table id="table-{found.key}">{"".join(lines)}</table></div>'
-    return f"<h2>{escape(found.title)}</h2>{body}{said}"
+    noted = "".join(f"<p>{escape(line)}</p>" for line in remarks(found, records))
+    return f"<h2>{escape(found.title)}</h2>{body}{noted}{said}"
 
 
 def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], name: str) -> str:
@@ -97,7 +98,7 @@ def page(
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         title=escape(title),
         note=escape(NOTE),
-        tables="\n".join(map(table_html, found)),
+        tables="\n".join(table_html(table, records) for table in found),
         figures="\n".join(figure_html(name, caption, files) for name, (caption, files) in figures.items()),
         timing=timed if timing else "",
         gallery=GALLERY if games else "<p>No games were kept.</p>",

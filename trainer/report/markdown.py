@@ -7,10 +7,12 @@ from typing import Any
 
 from trainer.report.collect import Record
 from trainer.report.figures import Figures
+from trainer.report.paper import SIZES
 from trainer.report.tables import SHORT, Entry, Order, Table, label, orders
 
+SECONDS = ("train_seconds", "seconds", "cpu_seconds")
 NOTE = (
-    "Mean ± sample standard deviation over seeds, in percent; in brackets the paper's mean and the difference to it. "
+    "Mean ± sample standard deviation over seeds, in percent; in brackets the paper's own and the difference to it. "
     "**Bold** is the best of its block, * the best of its column, among what was run. Empty: not run."
 )
 
@@ -32,11 +34,13 @@ def theirs(entry: Entry) -> str:
     """The paper's figure, and the difference.
 
     >>> theirs(Entry((60.0,), (61.45, 1.61)))
-    '(61.45, -1.45)'
+    '(61.45 ± 1.61, -1.45)'
     """
     if not entry.theirs:
         return ""
-    return f"({entry.theirs[0]:.2f}" + (f", {entry.difference:+.2f})" if entry.difference is not None else ")")
+    theirs, spread = entry.theirs
+    text = f"{theirs:.2f}" + (f" ± {spread:.2f}" if spread is not None else "")
+    return f"({text}, {entry.difference:+.2f})" if entry.difference is not None else f"({text})"
 
 
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -87,16 +91,39 @@ def order_line(order: Order) -> str:
     return text + "."
 
 
+def remarks(found: Table, records: Sequence[Record]) -> list[str]:
+    """What the figures of a table are the means of, and where its data is not of the paper's size."""
+    counts = [len(entry.values) for row in found.rows for entry in row.cells.values() if entry.values]
+    if not counts:
+        return []
+    least, most = min(counts), max(counts)
+    lines = [f"Seeds of a figure: {least if least == most else f'{least} to {most}'}."]
+    for task in dict.fromkeys(task for task, _ in found.columns):
+        sizes = [record["size"] for record in records if record["task"] == task and record.get("size")]
+        others = dict.fromkeys(size_text(size) for size in sizes if size != SIZES.get(task, size))
+        lines += [f"{task.upper()} here has {ours}; the paper's has {size_text(SIZES[task])}." for ours in others]
+    return lines
+
+
+def size_text(size: dict[str, int]) -> str:
+    """The size of a dataset.
+
+    >>> size_text({"n": 10, "l": 5, "d": 10_000})
+    'N = 10, L = 5, D = 10,000'
+    """
+    return ", ".join(f"{name.upper()} = {number:,}" for name, number in size.items())
+
+
 def costs(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
     """What each cell took."""
-    head = ["Cell", "Parameters", "Updates", "Epoch kept", "Seconds", "Device", "Threads"]
+    head = ["Cell", "Parameters", "Updates", "Epoch kept", "Training, s", "All, s", "CPU, s", "Device", "Threads"]
     rows = [
         [
             record["name"],
             f"{record['parameters']:,}",
             f"{record['updates']:,}",
-            f"{record['best_epoch']} of {record['epochs']}",
-            f"{record['seconds']:.0f}",
+            f"{record['best_epoch']} (0 to {record['epochs'] - 1})",
+            *("" if record.get(key) is None else f"{record[key]:.0f}" for key in SECONDS),
             str(record["device"]),
             str(record["threads"]),
         ]
@@ -124,13 +151,25 @@ def timing_rows(timing: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     return head, rows
 
 
+def shown_game(game: dict[str, Any]) -> str:
+    """A game as it was played, a step a line."""
+    lines = [f"{move['state']}    {' '.join(move['action'])}  -> {move['verdict']}" for move in game["moves"]]
+    verdict = "right" if game["right"] else f"wrong: {game['failure']}; wanted: {game['target']}"
+    return "\n".join([*lines, f"{game['predicted']}    {verdict}"])
+
+
 def page(
-    title: str, records: Sequence[Record], found: Sequence[Table], figures: Figures, timing: dict[str, Any]
+    title: str,
+    records: Sequence[Record],
+    found: Sequence[Table],
+    figures: Figures,
+    timing: dict[str, Any],
+    games: Sequence[dict[str, Any]] = (),
 ) -> str:
     """The whole report."""
     parts = [f"# {title}", NOTE]
     for one in found:
-        parts += [f"## {one.title}", table(one)]
+        parts += [f"## {one.title}", table(one), *remarks(one, records)]
         if lines := [f"- {order_line(order)}".replace("*", r"\*") for order in orders(one)]:
             parts += ["Order of the methods by equation accuracy:", "\n".join(lines)]
     for name, (caption, _) in figures.items():
@@ -138,6 +177,12 @@ def page(
     if timing:
         head, rows = timing_rows(timing)
         parts += ["## Inference time", grid([cell.replace("*", r"\*") for cell in head], rows)]
+    if games:
+        parts += ["## Games", "One right and one wrong game of each cell; the page has more, to step through."]
+    for cell in games:
+        first = {bool(game["right"]): game for game in reversed(cell["games"])}
+        played = "\n\n".join(shown_game(first[right]) for right in (True, False) if right in first)
+        parts += [f"### Games of {cell['name']}", f"```text\n{played}\n```"]
     parts += ["## Cells", grid(*costs(records))]
     parts += ["## Commands and data"]
     for record in records:

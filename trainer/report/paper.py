@@ -6,6 +6,11 @@ Figure = tuple[float, float | None]
 Column = tuple[str, str]  # (task, measure)
 
 TASKS = ("aor", "aes", "aec")
+SIZES = {
+    "aor": {"n": 10, "l": 5, "d": 10_000},
+    "aes": {"n": 100, "l": 5, "d": 10_000},
+    "aec": {"n": 10, "l": 5, "d": 10_000},
+}
 COLUMNS: tuple[Column, ...] = (
     ("aor", "token"), ("aor", "sequence"), ("aor", "equation"),
     ("aes", "token"), ("aes", "equation"),

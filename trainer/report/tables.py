@@ -9,7 +9,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from trainer.report import paper
-from trainer.report.collect import Record, plain
+from trainer.report.collect import Record, plain, split_of
 from trainer.report.paper import Column, Figure
 
 LABELS = {
@@ -116,7 +116,7 @@ def make(
 
 
 def _marked(rows: list[Row], columns: tuple[Column, ...]) -> list[Row]:
-    """Mark the best of each block and of all, among rows that were run; alone, nobody is the best."""
+    """Mark the best of each block and of all, among rows that were run; alone, or all equal, nobody is the best."""
     marked = []
     for row in rows:
         cells = {}
@@ -128,8 +128,8 @@ def _marked(rows: list[Row], columns: tuple[Column, ...]) -> list[Row]:
             cells[column] = Entry(
                 entry.values,
                 entry.theirs,
-                best=mine is not None and len(rivals) > 1 and mine == max(rivals),
-                best_of_all=mine is not None and len(everyone) > 1 and mine == max(m for _, m in everyone),
+                best=mine is not None and mine == max(rivals) > min(rivals),
+                best_of_all=mine is not None and mine == max(m for _, m in everyone) > min(m for _, m in everyone),
             )
         marked.append(Row(row.head, row.block, cells))
     return marked
@@ -160,7 +160,7 @@ def tables(records: Sequence[Record]) -> list[Table]:
         "span3": "#3 [token, left, right]",
     }
     metrics = {"span": "SELF (spans)", "levenshtein": "Levenshtein"}
-    groups = {"end2end": 0, "tagging": 0, "recurrence": 0}
+    groups = {"end2end": 0, "tagging": 0, "recurrence": 0, "planner": 2}
     return [
         make(
             "main", "Main table", ("Method",), paper.COLUMNS, paper.MAIN | OURS,
@@ -180,11 +180,6 @@ def tables(records: Sequence[Record]) -> list[Table]:
         ),
         *other_tables(others),
     ]  # fmt: skip
-
-
-def split_of(record: Record) -> str:
-    """What a cell was measured on."""
-    return record.get("split") or "test"
 
 
 def standard(record: Record) -> bool:
@@ -230,7 +225,8 @@ def orders(table: Table) -> list[Order]:
     for column in (column for column in table.columns if column[1] == "equation"):
         rows = [row for row in table.rows if row.cells[column].values and row.cells[column].theirs]
         for ta, block in ((False, "methods without TA"), (True, "methods with TA")):
-            found.append(_compared(column, block, combinations([r for r in rows if _augmented(r) == ta], 2)))
+            pairs = combinations([row for row in rows if _augmented(row) == ta], 2)
+            found.append(_compared(column, block, ((a, b) for a, b in pairs if a.head[:-1] == b.head[:-1])))
         gains = [(a, b) for a, b in combinations(rows, 2) if a.head == (*b.head[:-1], b.head[-1].removesuffix(TA))]
         gains += [(a, b) for a, b in combinations(rows, 2) if b.head == (*a.head[:-1], a.head[-1].removesuffix(TA))]
         found.append(_compared(column, "each method with TA against without", gains))
@@ -251,5 +247,6 @@ def _compared(column: Column, block: str, pairs: Iterable[tuple[Row, Row]]) -> O
         else:
             first, second = (one, two) if a.theirs[0] > b.theirs[0] else (two, one)
             tied = " (equal here)" if a.mean == b.mean else ""
-            disagree.append(f"{first.head[-1]} > {second.head[-1]}{tied}")
+            place = f" ({', '.join(one.head[:-1])})" if one.head[:-1] else ""
+            disagree.append(f"{first.head[-1]} > {second.head[-1]}{tied}{place}")
     return Order(column, block, agree, tuple(disagree))

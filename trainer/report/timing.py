@@ -34,8 +34,8 @@ def best_in_turns(
     return best
 
 
-def time_agents(agents: Mapping[str, Agent], where: str | Path, repeats: int = REPEATS) -> dict[str, Any]:
-    """Microseconds an action and a returned text for each agent on the test sources of a dataset."""
+def time_agents(agents: Mapping[str, Agent], where: str | Path, repeats: int = REPEATS) -> tuple[dict[str, Any], int]:
+    """Microseconds an action and a returned text for each agent on test sources of a dataset, and how many."""
     dataset = Dataset(where)
     loaded = {name: load_pairs(dataset, "test", agent.contract) for name, agent in agents.items()}
     sources = {name: (pairs.states[:GAMES].long(), pairs.lengths[:GAMES].long()) for name, pairs in loaded.items()}
@@ -51,24 +51,28 @@ def time_agents(agents: Mapping[str, Agent], where: str | Path, repeats: int = R
 
     actions = best_in_turns({name: lambda name=name: decide(name) for name in agents}, repeats)  # type: ignore[misc]
     texts = best_in_turns({name: lambda name=name: finish(name) for name in agents}, repeats)  # type: ignore[misc]
-    return {name: {"action": 1e6 * actions[name] / games, "text": 1e6 * texts[name] / games} for name in agents}
+    times = {name: {"action": 1e6 * actions[name] / games, "text": 1e6 * texts[name] / games} for name in agents}
+    return times, games
 
 
-def measure(runs: Path, records: list[Record]) -> dict[str, Any]:
-    """For every task that has both agents: their times in one go, and how many times longer the first takes."""
+def measure(runs: Path, records: list[Record]) -> tuple[dict[str, Any], list[str]]:
+    """For every task that has both agents: their times in one go, and how many times longer the first takes; and what
+    could not be measured, in lines."""
     found: dict[str, Any] = {}
+    skipped = []
     for task in dict.fromkeys(record["task"] for record in records):
-        chosen = _same_cell(runs, [r for r in records if r["task"] == task and plain(r)])
+        chosen = _same_cell(runs, [r for r in records if r["task"] == task and plain(r) and not r.get("label")])
         if not chosen:
             continue
         agents = {name: Agent.from_pretrained(folder) for name, folder in chosen.items()}
         where = agents[PAIR[1]].description.data.get("where")
         if not isinstance(where, str) or not (Path(where) / "manifest.json").is_file():
-            continue  # the data is gone: nothing to play
-        times = time_agents(agents, where)
+            skipped.append(f"{task.upper()}: inference time not measured: no dataset in {where}")
+            continue
+        times, games = time_agents(agents, where)
         ratio = {what: times[PAIR[0]][what] / times[PAIR[1]][what] for what in ("action", "text")}
-        found[task] = {"agents": times, "ratio": ratio, "games": GAMES, "threads": torch.get_num_threads()}
-    return found
+        found[task] = {"agents": times, "ratio": ratio, "games": games, "threads": torch.get_num_threads()}
+    return found, skipped
 
 
 def _same_cell(runs: Path, records: list[Record]) -> dict[str, Path]:
