@@ -19,8 +19,10 @@ from aegen.importers import Import
 from aegen.spec import Spec
 from aegen.tags import TaggingGame
 from trainer import text as trainer_text
+from trainer.cell import describe
 from trainer.data import Dataset
 from trainer.environment import Environment, Verdict
+from trainer.errors import BadData
 from trainer.rewriting import rules_of
 
 CASES = {
@@ -144,3 +146,13 @@ def test_rounds_of_tags_have_the_same_outcome_on_both_sides(task, n, tmp_path):
     played = list(zip(found, [Verdict(verdict).reason for verdict in verdicts.tolist()], strict=True))
     assert played == expected(TaggingGame(words.writable, contract.max_state), rows)
     assert len({verdict for _, verdict in played}) >= 3
+
+
+def test_a_sweep_learns_what_a_dataset_is(dataset):
+    blank = dict.fromkeys(("task", "metric", "design"), "")
+    found = describe(str(dataset.path), blank)
+    spec = dataset.manifest().spec
+    assert (found["metric"], found["design"]) == (spec["expert"]["metric"], spec["expert"]["design"])
+    assert found["size"] == ({"n": 10, "l": 4, "d": 100} if found["task"] != "text" else {})
+    with pytest.raises(BadData, match="its task is"):
+        describe(str(dataset.path), blank | {"task": "other"})
