@@ -35,16 +35,19 @@ def ratios(data: Path, size: str) -> tuple[float, float]:
         contract = open_training(dataset, config)[1]
         agents[name] = build_model(config, contract).eval()
     steps = load_held_out(dataset, "test", contract)
-    first, end = steps.starts[:GAMES], int(steps.starts[GAMES])
+    starts, ends = steps.starts[:GAMES], steps.starts[1 : GAMES + 1]
+    # Step after step, as games are played: the games that still go on are asked about together.
+    rounds = [(starts + step)[starts + step < ends] for step in range(int((ends - starts).max()))]
 
-    def decide(name: str, rows: torch.Tensor) -> None:
-        batch = steps.batch(steps.taken[rows])
-        with torch.inference_mode():
-            act(agents[name], batch.states, batch.lengths)
+    def decide(name: str, asked: list[torch.Tensor]) -> None:
+        for rows in asked:
+            batch = steps.batch(steps.taken[rows])
+            with torch.inference_mode():
+                act(agents[name], batch.states, batch.lengths)
 
     found = []
-    for rows in (first, torch.arange(end)):
-        works = {name: lambda name=name, rows=rows: decide(name, rows) for name in PAIR}
+    for asked in (rounds[:1], rounds):
+        works = {name: lambda name=name, asked=asked: decide(name, asked) for name in PAIR}
         times = best_in_turns(works, repeats=5, clock=time.process_time)
         found.append(times[PAIR[0]] / times[PAIR[1]])
     return found[0], found[1]
