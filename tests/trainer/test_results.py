@@ -78,7 +78,10 @@ def test_the_rival_in_spelling_had_at_least_as_much_time():
 
 
 def test_the_main_table_is_what_was_measured():
-    found = cells("main")
+    found = cells("main", preset="cpu")
+    assert {(c["task"], c["model"], c["ta"]) for c in found} == {(task, *row) for task in TASKS for row in MAIN}
+    longest = max(cell["cpu_seconds"] for cell in found) / 60
+    assert longest <= 10 and f"takes {longest:.1f}." in page("experiments")
     (main, *_) = tables(found)
     assert table(main) in page("experiments")
     for order in orders(main):
