@@ -237,7 +237,7 @@ def models(data: str | None, preset_name: str, train_on: str | None, as_json: bo
     counts: dict[str, int] = {}
     if data:
         from trainer.data import Dataset
-        from trainer.errors import BadData
+        from trainer.errors import NoLessons
         from trainer.lessons import open_training
         from trainer.training import survey
 
@@ -249,9 +249,8 @@ def models(data: str | None, preset_name: str, train_on: str | None, as_json: bo
                 footers, contract = open_training(dataset, config)
                 config, knowledge, _ = survey(dataset, footers, contract, config)
                 counts[name] = count_parameters(config, contract, knowledge)
-            except BadData:
-                if MODELS[name].game != "tags":  # a dataset need not have tags
-                    raise
+            except NoLessons:
+                continue  # a dataset need not have tags, or variants
     if as_json:
         listed: dict[str, dict[str, Any]] = {name: {"about": model.about} for name, model in MODELS.items()}
         for name, number in counts.items():

@@ -30,6 +30,10 @@ class FolderConflict(TrainerError):
     """The run folder already holds something else, or somebody else is writing to it."""
 
 
+class NoLessons(BadData):
+    """The dataset is sound, but has no shards of the kind that a model learns from."""
+
+
 class MissingExtra(TrainerError):
     """A command needs a package of an optional extra."""
 

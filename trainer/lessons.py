@@ -15,7 +15,7 @@ from trainer.config import Config
 from trainer.contract import FORMAT, Contract
 from trainer.data import PAIR_COLUMNS, Dataset, Footer, Split, leading
 from trainer.data import Config as Kind
-from trainer.errors import BadData
+from trainer.errors import BadData, NoLessons
 from trainer.models import find_model
 from trainer.steps import Steps, encode_texts, load_steps, number_steps, one_chunk, split_tokens
 from trainer.text import DONE
@@ -32,10 +32,12 @@ def kinds(config: Config, dataset: Dataset) -> list[Kind]:
             return ["expert", "variants_expert"]
         pairs = dataset.spec.get("pairs")
         if not isinstance(pairs, dict) or pairs.get("task") not in WITHOUT_VARIANTS:
-            raise BadData(f"{dataset.where}: no variants_expert/train shards: `aegen build … --variants 4` writes them")
+            raise NoLessons(
+                f"{dataset.where}: no variants_expert/train shards: `aegen build … --variants 4` writes them"
+            )
         return ["expert"]
     if chosen == "tags" and not dataset.has("tags", "train"):
-        raise BadData(f"{dataset.where}: no tags/train shards: `aegen trajectories FOLDER --design tags` writes them")
+        raise NoLessons(f"{dataset.where}: no tags/train shards: `aegen trajectories FOLDER --design tags` writes them")
     return [chosen]  # type: ignore[list-item]
 
 

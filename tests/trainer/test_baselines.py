@@ -1,6 +1,8 @@
 """The baselines that are no agents: their games against a plain second opinion, and that they learn."""
 
+import json
 import random
+import shutil
 
 import pytest
 import torch
@@ -12,7 +14,7 @@ from trainer.config import preset
 from trainer.contract import Contract
 from trainer.data import Dataset
 from trainer.environment import Verdict
-from trainer.errors import BadData, InvalidConfig
+from trainer.errors import BadData, InvalidConfig, NoLessons
 from trainer.lessons import load_lessons, open_training
 from trainer.models import MODELS, build_model
 from trainer.progress import Reporter
@@ -64,6 +66,16 @@ def test_what_each_of_them_reads(lessons):
         source = steps.states[steps.state_of[row]]
         words = [contract.state_tokens[token - 1] for token in source.tolist() if token]
         assert (tuple(words), tuple(written)) in {(s, t) for s, t in pairs_of("edit", 200)}
+
+
+def test_recurrence_needs_variants_where_a_task_has_them(datasets, tmp_path):
+    with pytest.raises(NoLessons, match="--variants 4"):
+        opened(datasets["edit"], "recurrence")
+    copy = shutil.copytree(datasets["edit"], tmp_path / "aor")
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["spec"]["pairs"] = {"task": "aor"}
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    assert len(opened(copy, "recurrence")[2]) == len(opened(copy, "recurrence-star")[2])
 
 
 def test_recurrence_is_trained_without_what_the_paper_added():
