@@ -23,6 +23,7 @@ CONNECT = 10  # seconds until a scheduler or its first worker must have answered
 LOST = 60  # seconds without any worker before the work is given up
 SAME = ("aegen", "numpy", "pyarrow", "Levenshtein", "rapidfuzz")  # what bytes depend on
 RETRIES = 2  # of a call that failed for a reason that is not ours, such as a network
+ADDRESS = re.compile(r"(?:tcp|tls|ws|wss)://(?:[\w.-]+|\[[\w:.%]+\]):([0-9]{1,5})")
 
 
 @dataclass
@@ -40,9 +41,11 @@ class Dask:
     client: Any = field(default=None, repr=False)
     _cluster: Any = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        if self.scheduler is not None:
+            check_address(self.scheduler)
+
     def __enter__(self) -> Dask:
-        if self.scheduler and not re.fullmatch(r"[a-z]+://[^/\s]+:\d+", self.scheduler):
-            raise InvalidSpec(f"--scheduler {self.scheduler}: expected for example tcp://host:8786")
         dask, distributed = _packages()
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what there is to say, we say
         settings = {"distributed.comm.timeouts.connect": CONNECT, "distributed.admin.tick.limit": "1h"}
@@ -57,7 +60,7 @@ class Dask:
                     host="127.0.0.1" if self.processes else None,
                 )
             try:
-                self.client = distributed.Client(self._cluster or self.scheduler, timeout=CONNECT, set_as_default=False)
+                self.client = connect(distributed, self._cluster or self.scheduler)
             except (OSError, TimeoutError):
                 raise Failed(f"{self.scheduler}: no scheduler answers there") from None
             except (ValueError, TypeError) as error:
@@ -124,6 +127,35 @@ class Dask:
                 alone_since = alone_since or time.monotonic()
                 if time.monotonic() - alone_since > LOST:
                     raise Failed(f"no worker for {LOST} seconds; run the same command again to go on")
+
+
+def check_address(address: str) -> None:
+    """Refuse what cannot be a scheduler's before anything is started; a password in it is never shown.
+
+    >>> check_address("tcp://me:secret@host:8786")
+    Traceback (most recent call last):
+    aegen.errors.InvalidSpec: --scheduler tcp://…@host:8786: expected for example tcp://host:8786
+    """
+    found = ADDRESS.fullmatch(address)
+    if found and 1 <= int(found[1]) <= 65535:
+        return
+    shown = re.sub(r"^([a-z]+://)?.*@", r"\1…@", address, flags=re.DOTALL) or '"" (a variable that is not set?)'
+    raise InvalidSpec(f"--scheduler {shown}: expected for example tcp://host:8786")
+
+
+def connect(distributed: Any, where: Any) -> Any:
+    """A client; one that did not get through is closed here, since its own end waits for long and complains."""
+
+    class Client(distributed.Client):  # type: ignore[misc]
+        def __init__(self) -> None:
+            try:
+                super().__init__(where, timeout=CONNECT, set_as_default=False)
+            except BaseException:
+                with suppress(Exception):
+                    self.close(timeout=0.5)
+                raise
+
+    return Client()
 
 
 @dataclass(frozen=True)

@@ -161,12 +161,13 @@ def local(workers: int | None, rows: int) -> Local:
 @contextmanager
 def start(engine: str | None, workers: int | None, scheduler: str | None, rows: int) -> Iterator[Engine]:
     """The engine that a command line asks for, for as long as it is needed."""
-    if scheduler and (workers or engine == "local"):
-        raise InvalidSpec(f"--scheduler {scheduler}: the cluster decides where the work runs; leave the others out")
-    if engine != "dask" and not scheduler:
+    if engine != "dask" and scheduler is None:
         yield local(workers, rows)
         return
     from aegen.cluster import Dask
 
-    with Dask(workers=workers or os.cpu_count() or 1, scheduler=scheduler) as cluster:
+    cluster = Dask(workers=workers or os.cpu_count() or 1, scheduler=scheduler)
+    if scheduler is not None and (workers or engine == "local"):
+        raise InvalidSpec(f"--scheduler {scheduler}: the cluster decides where the work runs; leave the others out")
+    with cluster:
         yield cluster

@@ -62,7 +62,8 @@ device_option = click.option(
     help="Where to compute.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-threads_option = click.option("--threads", type=click.IntRange(1), help="CPU threads; by default all cores.")
+AT_ONCE = click.IntRange(1, 1024)  # of threads or processes: more than any machine has
+threads_option = click.option("--threads", type=AT_ONCE, help="CPU threads; by default all cores.")
 
 
 def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -287,10 +288,10 @@ def publish(run: Path, to: str, private: bool) -> None:
 )
 @click.option("--seed", "seeds", type=click.IntRange(0), multiple=True, help="Only these seeds; can be repeated.")
 @click.option("--preset", "preset_name", type=click.Choice([*PRESETS]), help="By default the file's.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Cells at once.")
+@click.option("--jobs", type=AT_ONCE, default=1, show_default=True, help="Cells at once.")
 @click.option("--plan", is_flag=True, help="List the cells and the commands that make their data; run nothing.")
 @device_option
-@click.option("--threads", type=click.IntRange(1), help="CPU threads of a cell; by default the cores, shared.")
+@click.option("--threads", type=AT_ONCE, help="CPU threads of a cell; by default the cores, shared.")
 def sweep(
     file: Path,
     out: Path | None,

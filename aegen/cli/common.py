@@ -105,7 +105,9 @@ out_option = click.option("--out", type=FOLDER, required=True, help="Folder for 
 place_option = click.option(
     "--out", type=PLACE, required=True, help="Folder for the dataset, or a URL such as s3://bucket/name."
 )
-workers_option = click.option("--workers", type=click.IntRange(1), help="Processes; default: as many as it is worth.")
+workers_option = click.option(
+    "--workers", type=click.IntRange(1, 1024), help="Processes; default: as many as it is worth."
+)
 engine_options = options(
     click.option("--engine", type=click.Choice(["local", "dask"]), help="Who runs the workers; default: local."),
     workers_option,

@@ -138,6 +138,16 @@ def test_bad_input_gets_one_line(insert, datasets, run, tmp_path):
     assert "hf://org/name or a folder" in refuse("publish", run, "--to", "s3://bucket")
 
 
+def test_more_at_once_than_any_machine_has_is_wrong_use(insert, tmp_path):
+    (tmp_path / "grid.toml").touch()
+    many = 99999999999999999999
+    fit = ("fit", insert, *FIT, "--out", tmp_path / "out")
+    sweep = ("sweep", tmp_path / "grid.toml")
+    for arguments in ((*fit, "--threads", many), (*sweep, "--threads", many), (*sweep, "--jobs", many)):
+        assert "is not in the range 1<=x<=1024" in call(*arguments, code=2).stderr
+    assert not (tmp_path / "out").exists()
+
+
 def start(command, *arguments):
     return subprocess.Popen(
         [sys.executable, "-m", "trainer", *map(str, arguments)],
