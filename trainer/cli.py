@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from trainer import __version__
+from trainer import __version__, interrupt
 from trainer.config import PRESETS, Config, preset
 from trainer.errors import Interrupted, InvalidConfig, MissingExtra, TrainerError
 
@@ -24,7 +24,8 @@ class Commands(click.Group):
 
     def invoke(self, context: click.Context) -> Any:
         try:
-            return super().invoke(context)
+            with interrupt.working():
+                return super().invoke(context)
         except ModuleNotFoundError as error:
             name = (error.name or "").partition(".")[0]
             if name not in EXTRA:
@@ -33,7 +34,7 @@ class Commands(click.Group):
         except TrainerError as error:
             self._fail(error)
         except KeyboardInterrupt:
-            self._fail(Interrupted("interrupted; what was saved is kept, and --resume goes on from there"))
+            self._fail(Interrupted(interrupt.said(context.invoked_subcommand)))
 
     def _fail(self, error: TrainerError) -> None:
         click.echo(f"Error: {error}", err=True)

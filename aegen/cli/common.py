@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from aegen import interrupt
 from aegen.errors import AegenError
 
 if TYPE_CHECKING:
@@ -43,11 +44,12 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with interrupt.working():
+                return super().invoke(ctx)
         except AegenError as error:
             _fail(str(error), error.exit_code)
         except KeyboardInterrupt:
-            _fail("interrupted; what is finished is kept, and the same command goes on from there", 130)
+            _fail(interrupt.SAID, interrupt.CODE)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has read enough
             sys.exit(1)
