@@ -14,7 +14,7 @@ import click
 
 from trainer import __version__, interrupt
 from trainer.config import PRESETS, Config, preset
-from trainer.errors import Interrupted, InvalidConfig, MissingExtra, TrainerError
+from trainer.errors import Interrupted, InvalidConfig, MissingExtra, TrainerError, refused
 
 EXTRA = {"torch", "numpy", "pyarrow", "safetensors", "tensorboard", "fsspec", "huggingface_hub"}
 
@@ -35,9 +35,13 @@ class Commands(click.Group):
             self._fail(error)
         except KeyboardInterrupt:
             self._fail(Interrupted(interrupt.said(context.invoked_subcommand)))
+        except BrokenPipeError:
+            raise  # whoever read us has read enough: click ends quietly
+        except OSError as error:
+            self._fail(refused(error))
 
     def _fail(self, error: TrainerError) -> None:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {' '.join(str(error).split())}", err=True)
         sys.exit(error.exit_code)
 
 

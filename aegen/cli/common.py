@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 FOLDER = click.Path(path_type=Path)
+# What another name or another place would mend.
+WRONG_USE = (PermissionError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
+WRONG_NAME = {errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
 
 
 class Place(click.ParamType[Any]):
@@ -54,9 +58,9 @@ class Commands(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has read enough
             sys.exit(1)
         except OSError as error:
-            wrong_use = isinstance(error, (PermissionError, FileNotFoundError, NotADirectoryError, IsADirectoryError))
+            wrong_use = isinstance(error, WRONG_USE) or error.errno in WRONG_NAME
             name = f"{error.filename}: " if error.filename else ""
-            _fail(f"{name}{error.strerror or error}", 2 if wrong_use or error.errno == 30 else 1)
+            _fail(f"{name}{error.strerror or error}", 2 if wrong_use else 1)
 
 
 def _fail(message: str, code: int) -> None:
