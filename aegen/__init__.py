@@ -5,7 +5,21 @@
 10000
 """
 
-from aegen.spec import Spec
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aegen.spec import Spec
 
 __version__ = "0.1.0"
 __all__ = ["Spec", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when it is first used, so that the command is ready for Ctrl-C at once."""
+    if name != "Spec":
+        raise AttributeError(f"module 'aegen' has no attribute {name!r}")
+    from aegen.spec import Spec
+
+    return Spec

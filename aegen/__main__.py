@@ -1,5 +1,15 @@
-"""``python -m aegen`` is the command ``aegen``."""
+"""The command ``aegen``, also as ``python -m aegen``."""
 
-from aegen.cli import main
+from aegen import interrupt
 
-main(prog_name="aegen")
+
+def main() -> None:
+    """Be ready for Ctrl-C, then load the rest."""
+    interrupt.ready()
+    from aegen.cli import main as command
+
+    command(prog_name="aegen")
+
+
+if __name__ == "__main__":
+    main()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -13,16 +13,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib import metadata
+from multiprocessing import active_children
 from typing import Any, TypeVar
 
-from aegen.engine import in_order
+from aegen.engine import in_order, undisturbed
 from aegen.errors import AegenError, Failed, InvalidSpec, MissingExtra
 
 Result = TypeVar("Result")
 CONNECT = 10  # seconds until a scheduler or its first worker must have answered
+CLOSE = 5  # seconds for an end in good order
 LOST = 60  # seconds without any worker before the work is given up
 SAME = ("aegen", "numpy", "pyarrow", "Levenshtein", "rapidfuzz")  # what bytes depend on
 RETRIES = 2  # of a call that failed for a reason that is not ours, such as a network
+WORKER = "Dask Worker"  # how the names of the processes of our own workers begin
+ADDRESS = re.compile(r"(?:tcp|tls|ws|wss)://(?:[\w.-]+|\[[\w:.%]+\]):([0-9]{1,5})")
 
 
 @dataclass
@@ -39,46 +43,83 @@ class Dask:
     processes: bool = True
     client: Any = field(default=None, repr=False)
     _cluster: Any = field(default=None, repr=False)
+    _scratch: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.scheduler is not None:
+            check_address(self.scheduler)
 
     def __enter__(self) -> Dask:
-        if self.scheduler and not re.fullmatch(r"[a-z]+://[^/\s]+:\d+", self.scheduler):
-            raise InvalidSpec(f"--scheduler {self.scheduler}: expected for example tcp://host:8786")
         dask, distributed = _packages()
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what there is to say, we say
-        settings = {"distributed.comm.timeouts.connect": CONNECT, "distributed.admin.tick.limit": "1h"}
-        with dask.config.set(settings):
-            if not self.scheduler:
+        for name in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what there is to say, we say
+        self._scratch = tempfile.TemporaryDirectory(prefix="aegen-", ignore_cleanup_errors=True)
+        settings = {
+            "distributed.comm.timeouts.connect": CONNECT,
+            "distributed.admin.tick.limit": "1h",
+            "temporary-directory": self._scratch.name,
+        }
+        try:
+            with dask.config.set(settings):
+                self._start(distributed)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _start(self, distributed: Any) -> None:
+        if self.scheduler is None:
+            with undisturbed():  # what starts the workers later on is started here
                 self._cluster = distributed.LocalCluster(
-                    n_workers=self.workers,
+                    n_workers=0,
                     threads_per_worker=1,
                     processes=self.processes,
                     dashboard_address=None,
                     silence_logs=logging.CRITICAL,
                     host="127.0.0.1" if self.processes else None,
                 )
-            try:
-                self.client = distributed.Client(self._cluster or self.scheduler, timeout=CONNECT, set_as_default=False)
-            except (OSError, TimeoutError):
-                raise Failed(f"{self.scheduler}: no scheduler answers there") from None
-            except (ValueError, TypeError) as error:
-                raise InvalidSpec(f"--scheduler {self.scheduler}: {error}") from None
-        return self
+            self._cluster.scale(self.workers)
+        try:
+            self.client = connect(distributed, self._cluster or self.scheduler)
+        except (OSError, TimeoutError):
+            raise Failed(f"{self.scheduler}: no scheduler answers there") from None
+        except (ValueError, TypeError) as error:
+            raise InvalidSpec(f"--scheduler {self.scheduler}: {error}") from None
+        if self.scheduler is None:
+            with suppress(TimeoutError):  # then those that are there have to do
+                self.client.wait_for_workers(self.workers, timeout=LOST)
 
     def __exit__(self, *_: object) -> None:
         if self.client is not None:
             with suppress(Exception):
                 self.client.close(timeout=0.5)
         if self._cluster is not None:
-            self._end_workers()
+            self._close_cluster()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    def _close_cluster(self) -> None:
+        """End our own workers as they come: dask itself first waits until those that are half started have started."""
+
+        def close() -> None:
             with suppress(Exception):
-                self._cluster.close(timeout=5)
+                self._cluster.close(timeout=CLOSE)
+
+        self._cluster.shutdown_on_close = False  # not once more at the end of Python
+        closing = threading.Thread(target=close, daemon=True)
+        closing.start()
+        until = time.monotonic() + CLOSE
+        while closing.is_alive() and time.monotonic() < until:
+            self._end_workers()
+            closing.join(0.05)
 
     def _end_workers(self) -> None:
         """Our own have nothing left to lose: what they wrote is complete under its name, or not there."""
-        for worker in self._cluster.workers.values() if self._cluster and self.processes else ():
+        for worker in self._cluster.workers.copy().values() if self._cluster else ():
             worker.auto_restart = False
-            with suppress(OSError, TypeError):
-                os.kill(worker.pid, signal.SIGKILL)
+        for process in active_children():
+            if process.name.startswith(WORKER):
+                process.kill()
 
     def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
         """The results in the order of the calls; a call whose worker is lost runs again on another."""
@@ -124,6 +165,35 @@ class Dask:
                 alone_since = alone_since or time.monotonic()
                 if time.monotonic() - alone_since > LOST:
                     raise Failed(f"no worker for {LOST} seconds; run the same command again to go on")
+
+
+def check_address(address: str) -> None:
+    """Refuse what cannot be a scheduler's before anything is started; a password in it is never shown.
+
+    >>> check_address("tcp://me:secret@host:8786")
+    Traceback (most recent call last):
+    aegen.errors.InvalidSpec: --scheduler tcp://…@host:8786: expected for example tcp://host:8786
+    """
+    found = ADDRESS.fullmatch(address)
+    if found and 1 <= int(found[1]) <= 65535:
+        return
+    shown = re.sub(r"^([a-z]+://)?.*@", r"\1…@", address, flags=re.DOTALL) or '"" (a variable that is not set?)'
+    raise InvalidSpec(f"--scheduler {shown}: expected for example tcp://host:8786")
+
+
+def connect(distributed: Any, where: Any) -> Any:
+    """A client; one that did not get through is closed here, since its own end waits for long and complains."""
+
+    class Client(distributed.Client):  # type: ignore[misc]
+        def __init__(self) -> None:
+            try:
+                super().__init__(where, timeout=CONNECT, set_as_default=False)
+            except BaseException:
+                with suppress(Exception):
+                    self.close(timeout=0.5)
+                raise
+
+    return Client()
 
 
 @dataclass(frozen=True)

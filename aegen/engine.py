@@ -15,7 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context, resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -53,13 +53,15 @@ class Local:
                 yield function(*call)
             return
         if not self._pools:
-            self._pools.append(Pool(self.workers))
+            with undisturbed():
+                self._pools.append(Pool(self.workers))
         pool = self._pools[0]
         futures: list[Future[Result]] = []
 
         def submit(call: tuple[Any, ...]) -> Future[Result]:
             futures[:] = [future for future in futures if not future.done()]
-            futures.append(pool.executor.submit(function, *call))
+            with undisturbed():  # it may start a process, and one that is half started cannot be ended
+                futures.append(pool.executor.submit(function, *call))
             return futures[-1]
 
         def ready(waiting: list[Future[Result]]) -> None:
@@ -80,6 +82,27 @@ class Local:
                 future.cancel()
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let a Ctrl-C wait until the end of the block, and for ever in the processes that are started within.
+
+    A terminal sends it to all of them, and one that is just being started would answer with a traceback.
+    """
+    resource_tracker.ensure_running()  # its own start ends with Ctrl-C let through again
+    asked: list[int] = []
+    leading = threading.current_thread() is threading.main_thread()  # no other thread is ever interrupted
+    before = signal.signal(signal.SIGINT, lambda number, _: asked.append(number)) if leading else None
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if leading:
+            signal.signal(signal.SIGINT, before)
+    for number in asked[:1]:
+        signal.raise_signal(number)
+
+
 def results(futures: list[Future[Result]]) -> Iterator[Result]:
     """Of futures that are done."""
     return (future.result() for future in futures)
@@ -91,6 +114,7 @@ class Pool:
     def __init__(self, workers: int) -> None:
         # "forkserver" starts clean processes: Arrow's threads do not survive a plain fork.
         context = get_context("forkserver")
+        forkserver.ensure_running()
         self.stop = context.Event()
         self.executor = ProcessPoolExecutor(
             workers, mp_context=context, initializer=_follow, initargs=(os.getpid(), self.stop)
@@ -161,12 +185,13 @@ def local(workers: int | None, rows: int) -> Local:
 @contextmanager
 def start(engine: str | None, workers: int | None, scheduler: str | None, rows: int) -> Iterator[Engine]:
     """The engine that a command line asks for, for as long as it is needed."""
-    if scheduler and (workers or engine == "local"):
-        raise InvalidSpec(f"--scheduler {scheduler}: the cluster decides where the work runs; leave the others out")
-    if engine != "dask" and not scheduler:
+    if engine != "dask" and scheduler is None:
         yield local(workers, rows)
         return
     from aegen.cluster import Dask
 
-    with Dask(workers=workers or os.cpu_count() or 1, scheduler=scheduler) as cluster:
+    cluster = Dask(workers=workers or os.cpu_count() or 1, scheduler=scheduler)
+    if scheduler is not None and (workers or engine == "local"):
+        raise InvalidSpec(f"--scheduler {scheduler}: the cluster decides where the work runs; leave the others out")
+    with cluster:
         yield cluster

@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
-from trainer import __version__
+from trainer import __version__, interrupt
 from trainer.config import PRESETS, Config, preset
-from trainer.errors import Interrupted, InvalidConfig, MissingExtra, TrainerError
+from trainer.errors import Interrupted, InvalidConfig, MissingExtra, TrainerError, refused
 
 EXTRA = {"torch", "numpy", "pyarrow", "safetensors", "tensorboard", "fsspec", "huggingface_hub"}
 
@@ -24,7 +24,8 @@ class Commands(click.Group):
 
     def invoke(self, context: click.Context) -> Any:
         try:
-            return super().invoke(context)
+            with interrupt.working():
+                return super().invoke(context)
         except ModuleNotFoundError as error:
             name = (error.name or "").partition(".")[0]
             if name not in EXTRA:
@@ -33,10 +34,14 @@ class Commands(click.Group):
         except TrainerError as error:
             self._fail(error)
         except KeyboardInterrupt:
-            self._fail(Interrupted("interrupted; what was saved is kept, and --resume goes on from there"))
+            self._fail(Interrupted(interrupt.said(context.invoked_subcommand)))
+        except BrokenPipeError:
+            raise  # whoever read us has read enough: click ends quietly
+        except OSError as error:
+            self._fail(refused(error))
 
     def _fail(self, error: TrainerError) -> None:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {' '.join(str(error).split())}", err=True)
         sys.exit(error.exit_code)
 
 
@@ -62,7 +67,8 @@ device_option = click.option(
     help="Where to compute.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-threads_option = click.option("--threads", type=click.IntRange(1), help="CPU threads; by default all cores.")
+AT_ONCE = click.IntRange(1, 1024)  # of threads or processes: more than any machine has
+threads_option = click.option("--threads", type=AT_ONCE, help="CPU threads; by default all cores.")
 
 
 def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -286,10 +292,10 @@ def publish(run: Path, to: str, private: bool) -> None:
 )
 @click.option("--seed", "seeds", type=click.IntRange(0), multiple=True, help="Only these seeds; can be repeated.")
 @click.option("--preset", "preset_name", type=click.Choice([*PRESETS]), help="By default the file's.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Cells at once.")
+@click.option("--jobs", type=AT_ONCE, default=1, show_default=True, help="Cells at once.")
 @click.option("--plan", is_flag=True, help="List the cells and the commands that make their data; run nothing.")
 @device_option
-@click.option("--threads", type=click.IntRange(1), help="CPU threads of a cell; by default the cores, shared.")
+@click.option("--threads", type=AT_ONCE, help="CPU threads of a cell; by default the cores, shared.")
 def sweep(
     file: Path,
     out: Path | None,

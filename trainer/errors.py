@@ -1,5 +1,7 @@
 """The few exceptions a user can meet; only ``cli.py`` turns them into exit codes."""
 
+import errno
+
 LONGEST = 1000  # characters of a message
 
 
@@ -51,3 +53,15 @@ class Interrupted(TrainerError):
     """Stopped by the user; what was done is saved."""
 
     exit_code = 130
+
+
+# What another name or another place would mend.
+WRONG_USE = (PermissionError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
+WRONG_NAME = {errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
+
+
+def refused(error: OSError, where: object = None) -> TrainerError:
+    """What the system refused, as one of ours: wrong use, or a failure such as a full disk."""
+    kind = InvalidConfig if isinstance(error, WRONG_USE) or error.errno in WRONG_NAME else Failed
+    name = where or error.filename
+    return kind(f"{name}: {error.strerror or error}" if name else str(error.strerror or error))

@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import platform
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -19,7 +20,7 @@ from trainer.checkpoint import write, write_json
 from trainer.config import Config
 from trainer.contract import MAX_JSON, Contract, Fields, check_format, parse_object
 from trainer.data import Dataset
-from trainer.errors import BadData, Failed, FolderConflict
+from trainer.errors import BadData, Failed, FolderConflict, refused
 from trainer.lessons import hashes
 from trainer.models import find_model
 
@@ -101,6 +102,7 @@ class Run:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lock: int | None = None
+        self.made = False  # whether the folder is ours to remove if nothing comes of it
 
     @property
     def last(self) -> Path:
@@ -117,20 +119,34 @@ class Run:
     def hold(self) -> None:
         """Make the folder and keep others out until :meth:`release`."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self.lock = os.open(self.path, os.O_RDONLY)
+            made = self._make()
+            self.lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
-            raise Failed(f"{self.path}: cannot be written: {error.strerror}") from error
+            raise refused(error, f"{self.path}: cannot be written") from error
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self.release()
             raise FolderConflict(f"{self.path}: another process trains into it") from error
-        for aside in self.path.glob(".*.aside"):  # what a kill may have left
-            aside.unlink()
+        self.made = made
+        for aside in self.path.glob(".*.aside"):  # what a kill may have left; a folder is none of ours
+            if not aside.is_dir():
+                aside.unlink(missing_ok=True)
+
+    def _make(self) -> bool:
+        """Whether the folder had to be made."""
+        try:
+            self.path.mkdir(parents=True)
+        except FileExistsError:
+            return False
+        return True
 
     def release(self) -> None:
-        """Let others in."""
+        """Let others in; of a run that was refused no empty folder is left."""
+        if self.made:
+            self.made = False
+            with suppress(OSError):  # something is in it
+                self.path.rmdir()
         if self.lock is not None:
             os.close(self.lock)
             self.lock = None
@@ -171,14 +187,19 @@ class Run:
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """The lines of ``metrics.jsonl``."""
+        try:
+            content = self.metrics.read_bytes()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise BadData(f"{self.metrics}: {error.strerror}") from error
         lines = []
-        if self.metrics.exists():
-            for text in self.metrics.read_text().splitlines():
-                try:
-                    line = json.loads(text)
-                except ValueError:
-                    break
-                if not isinstance(line, dict) or not isinstance(line.get("epoch"), int):
-                    break
-                lines.append(line)
+        for text in content.splitlines():
+            try:
+                line = json.loads(text)
+            except (ValueError, RecursionError):
+                break
+            if not isinstance(line, dict) or not isinstance(line.get("epoch"), int):
+                break
+            lines.append(line)
         return lines

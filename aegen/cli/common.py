@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from aegen import interrupt
 from aegen.errors import AegenError
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 FOLDER = click.Path(path_type=Path)
+# What another name or another place would mend.
+WRONG_USE = (PermissionError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
+WRONG_NAME = {errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
 
 
 class Place(click.ParamType[Any]):
@@ -43,18 +48,19 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with interrupt.working():
+                return super().invoke(ctx)
         except AegenError as error:
             _fail(str(error), error.exit_code)
         except KeyboardInterrupt:
-            _fail("interrupted; what is finished is kept, and the same command goes on from there", 130)
+            _fail(interrupt.SAID, interrupt.CODE)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has read enough
             sys.exit(1)
         except OSError as error:
-            wrong_use = isinstance(error, (PermissionError, FileNotFoundError, NotADirectoryError, IsADirectoryError))
+            wrong_use = isinstance(error, WRONG_USE) or error.errno in WRONG_NAME
             name = f"{error.filename}: " if error.filename else ""
-            _fail(f"{name}{error.strerror or error}", 2 if wrong_use or error.errno == 30 else 1)
+            _fail(f"{name}{error.strerror or error}", 2 if wrong_use else 1)
 
 
 def _fail(message: str, code: int) -> None:
@@ -105,7 +111,9 @@ out_option = click.option("--out", type=FOLDER, required=True, help="Folder for 
 place_option = click.option(
     "--out", type=PLACE, required=True, help="Folder for the dataset, or a URL such as s3://bucket/name."
 )
-workers_option = click.option("--workers", type=click.IntRange(1), help="Processes; default: as many as it is worth.")
+workers_option = click.option(
+    "--workers", type=click.IntRange(1, 1024), help="Processes; default: as many as it is worth."
+)
 engine_options = options(
     click.option("--engine", type=click.Choice(["local", "dask"]), help="Who runs the workers; default: local."),
     workers_option,

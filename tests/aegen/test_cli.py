@@ -111,7 +111,10 @@ def test_nothing_is_written_for_a_bad_spec(run, tmp_path):
 
 def test_folders_that_cannot_be(run, tmp_path):
     (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
     assert "file is not a folder" in one_line(run("generate", *AOR, "--out", "file/d", check=2))
+    for out in ("loop/d", "x" * 300, "/proc/d"):
+        assert out in one_line(run("generate", *AOR, "--out", out, check=2))
     for command in ("show", "stats", "verify", "trajectories", "augment", "card"):
         assert "no manifest.json" in one_line(run(command, "nowhere", check=2))
     (tmp_path / "d").mkdir()

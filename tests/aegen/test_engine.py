@@ -11,7 +11,7 @@ import pytest
 
 from aegen import pipeline
 from aegen.cluster import Dask
-from aegen.engine import Local, in_order, results
+from aegen.engine import Local, in_order, results, start
 from aegen.errors import BadData, Failed, FolderConflict, InvalidSpec
 from aegen.folder import Folder
 from aegen.generate import part_of, plan, runs, stripe_batches, stripes
@@ -196,9 +196,43 @@ def test_a_scheduler_that_is_not_there_is_named(monkeypatch):
         pass
 
 
+SCHEMES = ["127.0.0.1:1", "foo://a:1", "http://a:1", "inproc://a:1", "ucx://a:1"]
+PARTS = ["", "tcp://:1", "tcp://a:0", "tcp://a:65536", "tcp://[::1:1", "tcp://a:1/x", "tcp://a b:1", "tcp://a:1\n"]
+SECRETS = ["tcp://u:SECRET@127.0.0.1:1", "u:SECRET@a:1", "tcp://u:SEC\nRET@a:1"]
+
+
+@pytest.mark.parametrize("address", [*SCHEMES, *PARTS, *SECRETS])
+def test_what_is_no_address_is_refused_before_anything_starts(address, monkeypatch):
+    monkeypatch.setattr("aegen.cluster._packages", lambda: pytest.fail("dask was asked"))
+    for more in ((None, None), ("local", None), ("dask", 2)):  # also where another option is wrong as well
+        with (
+            pytest.raises(InvalidSpec, match="(?s)^--scheduler .*: expected for example tcp://host:8786$") as refused,
+            start(*more, address, 1),
+        ):
+            pass
+        assert "SEC" not in str(refused.value)
+
+
+@pytest.mark.parametrize("address", ["tcp://host:8786", "tls://10.0.0.1:1", "wss://a-b.example:65535", "tcp://[::1]:1"])
+def test_what_is_an_address_is_taken(address):
+    assert Dask(scheduler=address).scheduler == address
+
+
+def test_a_scheduler_without_certificates_is_refused_without_waiting(run):
+    done = run("generate", *OPTIONS, "--out", "d", "--scheduler", "tls://127.0.0.1:1", check=2)
+    assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("Error: --scheduler tls://127.0.0.1:1: TLS ")
+
+
+@pytest.mark.parametrize("number", [0, 1025, 99999999999999999999])
+def test_more_workers_than_any_machine_has_are_wrong_use(number, run):
+    done = run("generate", *OPTIONS, "--out", "d", "--workers", number, check=2)
+    assert "is not in the range 1<=x<=1024" in done.stderr and "Traceback" not in done.stderr
+
+
 def test_wrong_use_is_one_line(run, tmp_path):
     for options, message in (
         (("--scheduler", "tcp://127.0.0.1"), "expected for example tcp://host:8786"),
+        (("--scheduler", ""), '--scheduler "" (a variable that is not set?): expected for example tcp://host:8786'),
         (("--scheduler", "tcp://127.0.0.1:1", "--workers", 2), "leave the others out"),
         (("--scheduler", "tcp://127.0.0.1:1", "--engine", "local"), "leave the others out"),
     ):

@@ -1,4 +1,5 @@
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 from tests.trainer.reference import small_dataset
 from trainer.checkpoint import load_checkpoint
 from trainer.cli import main
+from trainer.run import Run
 
 FIT = ["--preset", "cpu", "--width", 16, "--layers", 1, "--batch", 64, "--device", "cpu", "--threads", 1]
 
@@ -136,6 +138,64 @@ def test_bad_input_gets_one_line(insert, datasets, run, tmp_path):
     assert "no config.json" in refuse("edit", tmp_path, "3")
     assert "no such run folder" in refuse("edit", tmp_path / "none", "3")
     assert "hf://org/name or a folder" in refuse("publish", run, "--to", "s3://bucket")
+
+
+def test_more_at_once_than_any_machine_has_is_wrong_use(insert, tmp_path):
+    (tmp_path / "grid.toml").touch()
+    many = 99999999999999999999
+    fit = ("fit", insert, *FIT, "--out", tmp_path / "out")
+    sweep = ("sweep", tmp_path / "grid.toml")
+    for arguments in ((*fit, "--threads", many), (*sweep, "--threads", many), (*sweep, "--jobs", many)):
+        assert "is not in the range 1<=x<=1024" in call(*arguments, code=2).stderr
+    assert not (tmp_path / "out").exists()
+
+
+def fit_on(run, data):
+    """Go on with the run of the fixture."""
+    return ("fit", data, *FIT, "--updates", 60, "--out", run, "--learning-rate", 0.02, "--resume")
+
+
+@pytest.mark.parametrize("damage", [b"\xff\xfe\n", b"[" * 200_000, b'{"epoch": ' + b"1" * 5000 + b"}\n"])
+def test_lines_of_the_metrics_that_cannot_be_read_are_dropped(damage, run, insert, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    lines = (run / "metrics.jsonl").read_bytes()
+    (copy / "metrics.jsonl").write_bytes(lines + damage)
+    call(*fit_on(copy, insert))
+    assert (copy / "metrics.jsonl").read_bytes() == lines
+
+
+def test_folders_where_files_belong_get_one_line(run, insert, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    (copy / ".notes.aside").mkdir()  # none of ours: it is left alone
+    call(*fit_on(copy, insert))
+    assert (copy / ".notes.aside").is_dir()
+    (copy / ".metrics.jsonl.aside").mkdir()
+    assert ".metrics.jsonl.aside" in refuse(*fit_on(copy, insert))
+    (copy / ".metrics.jsonl.aside").rmdir()
+    (copy / "metrics.jsonl").unlink()
+    (copy / "metrics.jsonl").mkdir()
+    assert "metrics.jsonl: Is a directory" in refuse(*fit_on(copy, insert))
+
+
+def test_folders_that_cannot_be_are_wrong_use(insert, tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    for out in (tmp_path / "file" / "run", tmp_path / "loop" / "run", tmp_path / ("x" * 300), "/proc/run"):
+        assert f"{out}: cannot be written: " in refuse("fit", insert, *FIT, "--out", out)
+
+
+def test_a_refused_run_leaves_no_empty_folder(insert, tmp_path):
+    refuse("fit", tmp_path, *FIT, "--out", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "mine").mkdir()
+    refuse("fit", tmp_path, *FIT, "--out", tmp_path / "mine")
+    assert (tmp_path / "mine").is_dir()  # not made by us
+    rival = Run(tmp_path / "rival")
+    rival.hold()
+    assert "another process" in refuse("fit", insert, *FIT, "--out", tmp_path / "rival")
+    assert (tmp_path / "rival").is_dir()  # not ours either, and in use
+    rival.release()
+    assert not (tmp_path / "rival").exists()
 
 
 def start(command, *arguments):

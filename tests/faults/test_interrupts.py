@@ -1,0 +1,130 @@
+"""Ctrl-C at any moment of any command: one line, exit code 130, soon, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.faults.test_kills import BUILD, FIT, finish
+from tests.trainer.reference import small_dataset
+
+SOON = 5  # seconds; it takes a few tenths, and longer on a machine with other things to do
+KEPT = "Error: interrupted; what is finished is kept, and the same command goes on from there\n"
+RESUME = "Error: interrupted; what was saved is kept, and --resume goes on from there\n"
+ANEW = "Error: interrupted; nothing was finished, and the same command begins anew\n"
+# Tells when the command has taken over: what comes before is Python's own start.
+TOLD = """
+from {0} import interrupt
+ready = interrupt.ready
+interrupt.ready = lambda: (ready(), print("ready", flush=True))
+from {0}.__main__ import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A dataset, one for the trainer, and a run on it."""
+    place = tmp_path_factory.mktemp("place")
+    finish(*BUILD, "--out", place / "data")
+    small_dataset(place / "small", "edit")
+    finish("trainer", "fit", place / "small", *FIT, "--updates", 5, "--out", place / "run")
+    return place
+
+
+@pytest.fixture
+def scratch():
+    """A folder for temporary files; its name must be short, since sockets are made in it."""
+    with tempfile.TemporaryDirectory(prefix="t") as name:
+        yield Path(name)
+
+
+def interrupt(command, moment, scratch, cwd, leader=False):
+    """Start a command, send it the signal at a moment as a terminal does, and return what it said; None if it was over.
+
+    To its whole group, that is, or as ``kill`` does to the leader alone.
+    """
+    package, *arguments = map(str, command)
+    process = subprocess.Popen(
+        [sys.executable, "-c", TOLD.format(package), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env=os.environ | {"TMPDIR": str(scratch)},
+        start_new_session=True,
+        preexec_fn=not_ignored,  # noqa: PLW1509 - no thread of ours holds what it needs
+    )
+    assert process.stdout.readline() == "ready\n"
+    try:
+        process.wait(moment)
+        process.communicate()
+        assert process.returncode == 0
+        return None
+    except subprocess.TimeoutExpired:
+        (os.kill if leader else os.killpg)(process.pid, signal.SIGINT)
+    since = time.monotonic()
+    _, errors = process.communicate(timeout=60)
+    assert time.monotonic() - since < SOON
+    assert process.returncode == 130, errors
+    while running(process.pid):
+        assert time.monotonic() - since < SOON, "somebody works on"
+        time.sleep(0.05)
+    assert list(scratch.iterdir()) == []
+    return errors
+
+
+def not_ignored():
+    """A suite in the background has it ignored, and what it starts inherits that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def running(session):
+    """The processes of a session that have not ended; one that has may wait for whoever inherits it to notice."""
+    listed = subprocess.run(["ps", "-e", "-o", "sess=,stat=,args="], capture_output=True, text=True).stdout
+    return [line for line in listed.splitlines() if line.split()[0] == str(session) and line.split()[1][0] != "Z"]
+
+
+MANY = ["aegen", "build", "aes", "--n", 100, "--l", 5, "--d", 60_000, "--rows-per-shard", 5000, "--out", "d"]
+ENGINES = {"local": ["--workers", 2], "dask": ["--engine", "dask", "--workers", 2]}
+
+
+@pytest.mark.parametrize("leader", [False, True], ids=["group", "leader"])
+@pytest.mark.parametrize(
+    "engine,moments",
+    [
+        ("local", [0.2, 0.5, 0.8, 1.1]),
+        ("dask", [0.6, 1.1, 1.6, 2.4]),
+        pytest.param("local", [n / 20 for n in range(40)], marks=pytest.mark.faults),
+        pytest.param("dask", [n / 10 for n in range(50)], marks=pytest.mark.faults),
+    ],
+)
+def test_while_workers_start(engine, moments, leader, scratch, tmp_path):
+    for moment in moments:
+        assert interrupt([*MANY, *ENGINES[engine]], moment, scratch, tmp_path, leader) == KEPT
+
+
+COMMANDS = {
+    "verify": (["aegen", "verify", "{0}/data"], KEPT),
+    "publish": (["aegen", "publish", "{0}/data", "--to", "there"], KEPT),
+    "pull": (["aegen", "pull", "{0}/data", "--out", "pulled"], KEPT),
+    "evaluate": (["trainer", "evaluate", "{0}/run"], ANEW),
+    "fit": (["trainer", "fit", "{0}/small", *FIT, "--out", "new"], RESUME),
+    "report": (["trainer", "report", "{0}", "--out", "report"], ANEW),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_while_a_command_runs(name, place, scratch, tmp_path):
+    words, line = COMMANDS[name]
+    command = [word.format(place) for word in words]
+    moments = [0, 0.03, 0.1, 0.3, 0.6] + [1.2] * (name != "fit")  # by then it may train, and says where it stopped
+    said = [interrupt(command, moment, scratch, tmp_path) for moment in moments]
+    assert said[0] == line and set(said) <= {line, None}
