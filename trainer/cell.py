@@ -6,6 +6,7 @@ sweep that was killed. Everything on disk appears in one move, so a cell can end
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
@@ -14,10 +15,10 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from trainer.checkpoint import write_json
-from trainer.errors import BadData, FolderConflict, TrainerError
+from trainer.errors import BadData, TrainerError
 from trainer.progress import Reporter
 
 CELL = "cell.json"  # written last: no such file, not finished
@@ -36,22 +37,20 @@ def end_with_the_sweep() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def await_turn(out: Path, seconds: float = 20) -> bool:
-    """Let a cell of a sweep that was just killed end before its folder is taken over; False if it works on."""
-    from trainer.run import Run
+def take_turn(log: IO[str], seconds: float = 20) -> bool:
+    """Be the only process of this cell until the log is closed; False if another one works on.
 
+    It waits a little: a cell whose sweep was just killed may be about to end.
+    """
     until = time.monotonic() + seconds
     while True:
-        run = Run(out)
         try:
-            run.hold()
+            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
-        except FolderConflict:
+        except OSError:
             if time.monotonic() > until:
                 return False
             time.sleep(0.2)
-        finally:
-            run.release()
 
 
 def run_cell(order: dict[str, Any]) -> dict[str, Any]:
@@ -68,35 +67,35 @@ def run_cell(order: dict[str, Any]) -> dict[str, Any]:
     torch.set_num_threads(order["threads"])
     out, since, busy = Path(order["out"]), time.monotonic(), time.process_time()
     config = Config.parse(order["config"], "the cell")
-    if not await_turn(out):
-        return {"left": "another process runs it"}
-    if (out / CELL).is_file():
-        return {"left": "another process has run it"}
-    described = describe(order["data"], order["cell"])
     with (out.parent / f"{out.name}.log").open("a") as log:
+        if not take_turn(log):
+            return {"left": "another process runs it"}
+        if (out / CELL).is_file():
+            return {"left": "another process has run it"}
+        described = describe(order["data"], order["cell"])
         reporter = Reporter() if order["shown"] else Reporter(log)
         result = fit(order["data"], config, out, resume=True, device=order["device"], save_every=100, reporter=reporter)
-    evaluation = evaluate_run(out, order["device"], split=order["cell"]["split"])
-    record = {
-        "format": FORMAT,
-        **described,
-        "config": config.to_json(),
-        "commands": order["commands"],
-        "build": order["build"],
-        "parameters": result.parameters,
-        "updates": result.updates,
-        "epochs": result.epochs,
-        "best_epoch": result.best_epoch,
-        "finished": result.finished,
-        "train_seconds": round(result.seconds, 1),
-        # With what was done before a kill. CPU seconds are of all threads, on a machine that others may use too.
-        "seconds": round(time.monotonic() - since + result.before[0], 1),
-        "cpu_seconds": round(time.process_time() - busy + result.before[1], 1),
-        "device": device_name(order["device"]),
-        "threads": order["threads"],
-        "evaluation": evaluation,
-    }
-    write_json(out / CELL, record)
+        evaluation = evaluate_run(out, order["device"], split=order["cell"]["split"])
+        record = {
+            "format": FORMAT,
+            **described,
+            "config": config.to_json(),
+            "commands": order["commands"],
+            "build": order["build"],
+            "parameters": result.parameters,
+            "updates": result.updates,
+            "epochs": result.epochs,
+            "best_epoch": result.best_epoch,
+            "finished": result.finished,
+            "train_seconds": round(result.seconds, 1),
+            # With what was done before a kill. CPU seconds are of all threads, on a machine that others may use too.
+            "seconds": round(time.monotonic() - since + result.before[0], 1),
+            "cpu_seconds": round(time.process_time() - busy + result.before[1], 1),
+            "device": device_name(order["device"]),
+            "threads": order["threads"],
+            "evaluation": evaluation,
+        }
+        write_json(out / CELL, record)
     return record
 
 
