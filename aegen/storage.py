@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from aegen.card import CARD, MARK
-from aegen.errors import AegenError, Failed, InvalidSpec, MissingExtra, NoAccess
+from aegen.errors import AegenError, Failed, InvalidSpec, NoAccess
 from aegen.folder import MANIFEST, Folder, Manifest, parse_manifest
+from aegen.remote import OBJECT_STORES, file_system
 from aegen.shards import SCHEMAS, Aside
 
-OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}  # no folders: to make one would make a bucket
 _SECRET = re.compile(r"//[^/@]*:[^/@]*@")
 
 
@@ -32,19 +32,9 @@ class Place:
         """The file system of a URL or path."""
         if _SECRET.search(url):
             raise InvalidSpec("a password in the URL would be seen: leave it to the environment or fsspec's settings")
-        try:
-            import fsspec
-        except ImportError:
-            raise MissingExtra.of("fsspec", "hub") from None
-        try:
-            files, root = fsspec.core.url_to_fs(url)
-        except ImportError as error:
-            extra = MissingExtra.of("s3fs", "s3") if url.startswith(("s3://", "s3a://")) else None
-            raise extra or InvalidSpec(f"{url}: {error}") from None
-        except ValueError as error:
-            raise InvalidSpec(f"{url}: {error}") from None
+        files, root = file_system(url)
         files.invalidate_cache()
-        return cls(url, files, root.rstrip("/"))
+        return cls(url, files, root)
 
     @property
     def local(self) -> bool:
@@ -114,7 +104,7 @@ class Place:
             with Aside(Path(path)) as aside:
                 shutil.copyfile(file, aside)
             return
-        if not self._protocols & OBJECT_STORES:
+        if not self._protocols & OBJECT_STORES:  # these have no folders: to make one would make a bucket
             self.files.makedirs(path.rpartition("/")[0], exist_ok=True)
         self.files.put_file(str(file), path)
 

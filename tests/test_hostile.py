@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import random
 import resource
+import shutil
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,16 +22,21 @@ from aegen import pipeline
 from aegen.engine import Local
 from aegen.environment import Environment as Words
 from aegen.folder import Folder
+from aegen.publish import pull
 from aegen.shards import SCHEMAS
 from aegen.spec import Spec
 from tests.test_contract import both
+from trainer.agent import Agent
 from trainer.config import preset
+from trainer.data import Dataset
 from trainer.environment import Environment, Verdict
+from trainer.errors import BadData as BadShards
 from trainer.progress import Reporter
 from trainer.training import fit
 
 ROOT = Path(__file__).parent.parent
 TASKS = ("aor", "aes", "aec")
+AOR = ("aor", "--n", 10, "--l", 4, "--d", 20)
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +56,75 @@ def test_only_our_errors_come_out_of_readers(place, count):
     assert done.returncode == 0, done.stderr[-3000:]
     outcomes = json.loads(done.stdout.splitlines()[-1])
     assert sum(outcomes.values()) == count and outcomes["refused"] > count / 2
+
+
+class Listener(BaseHTTPRequestHandler):
+    """Answers nothing, and remembers who asked."""
+
+    seen: ClassVar[list[str]] = []
+
+    def do_GET(self):
+        self.seen.append(self.path)
+        self.send_error(404)
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def listener():
+    Listener.seen.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Listener) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_run_cannot_name_a_place_to_ask(place, listener, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOME_SECRET", "pa55")
+    told = f"{listener}/{{{{u.__globals__[os].environ[SOME_SECRET]}}}}"
+    reference = {"version": 1, "templates": {"u": "{{x}}"}, "refs": {"manifest.json": [told]}}
+    (tmp_path / "ref.json").write_text(json.dumps(reference))
+    run = Path(shutil.copytree(place / "run", tmp_path / "run"))
+    config = json.loads((run / "config.json").read_text())
+    assert Agent.from_pretrained(run).evaluate(limit=1)["data"] == str(place / "data")
+    chain, web, aside = f"reference::{tmp_path}/ref.json", f"{listener}/x", f"file://{place}/data"
+    for where in (chain, web, aside, f"simplecache::{web}", "memory://x", "s3://bucket/x", "org/name", "", None, 7):
+        config["data"]["where"] = where
+        (run / "config.json").write_text(json.dumps(config))
+        agent = Agent.from_pretrained(run)
+        with pytest.raises(BadShards, match="name it with --data"):
+            agent.evaluate()
+        assert agent.evaluate(place / "data", limit=1)["pairs"] == 1
+    config["data"]["where"] = "hf://org/name@v1"
+    (run / "config.json").write_text(json.dumps(config))
+    assert Agent.from_pretrained(run).description.dataset == "hf://org/name@v1"
+    assert not Listener.seen
+
+
+def test_only_storages_are_opened(listener, tmp_path, run):
+    for url in (
+        f"simplecache::{listener}/x",
+        f"reference::file://{tmp_path}/x",
+        "zip://x",
+        "github://a:b/x",
+        "s3://a::b",
+    ):
+        for command in (("verify", url), ("pull", url, "--out", "back"), ("build", *AOR, "--out", url)):
+            done = run(*command, check=2)
+            assert "expected one of" in done.stderr and len(done.stderr.splitlines()) == 1
+        with pytest.raises(BadShards, match="one of file, local"):
+            Dataset(url)
+    assert not Listener.seen and not [*tmp_path.iterdir()]
+
+
+def test_a_folder_may_be_called_as_a_chain(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pipeline.generate(Spec("aec", 10, 4, 20), Folder(tmp_path / "reference::x"), Local())
+    assert Dataset("reference::x").shards.keys() == pull("reference::x", Folder("back"))[0].files.keys()
 
 
 HOSTILE = {

@@ -160,10 +160,7 @@ class Agent:
         witness: Callable[[Dataset, Pairs], Witness] | None = None,
     ) -> dict[str, Any]:
         """Play the pairs of a split: the accuracies, how games ended, and games per second."""
-        where = data or self.description.data.get("where")
-        if not isinstance(where, str | Path):
-            raise BadData("the agent does not say where its data is: name the dataset")
-        dataset = Dataset(where)
+        dataset = Dataset(data or self.description.dataset)
         pairs = load_pairs(dataset, split, self.contract)
         watcher = witness(dataset, pairs) if witness else None
         since = time.perf_counter()

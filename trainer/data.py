@@ -2,7 +2,7 @@
 
 The order is the defence: the manifest first (which files, how large, which hashes), then the footers of the
 shards (schema, description, row counts), and only then rows. A folder is a local path, a hub id
-(``org/name``, ``hf://org/name@revision``), or any URL that fsspec reads.
+(``org/name``, ``hf://org/name@revision``), or the URL of a storage.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ SHARD = re.compile(
     r"(pairs|expert|variants_expert|augmented|tags)/(train|validation|test)-([0-9]{5})-of-([0-9]{5})\.parquet"
 )
 _SECRET = re.compile(r"//[^/@]*:[^/@]*@")
+# fsspec knows more, among them some that open what a file tells them to, or show what the environment holds.
+LOCAL = ("file", "local")
+SCHEMES = (*LOCAL, "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory", "http", "https", "sftp", "ssh", "hf")
 
 STEP_COLUMNS = {
     "pair": pa.int64(),
@@ -67,16 +70,27 @@ class Footer:
     groups: tuple[int, ...]
 
 
-def locate(where: str) -> tuple[Any, str]:
-    """What opens files, and the path of a dataset folder, a hub id or an fsspec URL."""
+def check_url(where: str) -> None:
+    """Refuse what may not be opened: chains (``a::b``) and unknown schemes. A path is no URL."""
     if _SECRET.search(where):
         raise BadData("a password in the URL would be seen: leave it to the environment or fsspec's settings")
+    scheme, mark, _ = where.partition("://")
+    if mark and ("::" in where or scheme not in SCHEMES):
+        raise BadData(f"{ascii(scheme[:40])[1:-1]}://…: one of {', '.join(SCHEMES)} is needed, without ::")
+
+
+def locate(where: str) -> tuple[Any, str]:
+    """What opens files, and the path of a dataset folder, a hub id or the URL of a storage."""
+    check_url(where)
     if name := hub_id(where):
         return HubFiles(where, name, "dataset"), ""
     try:
         import fsspec
     except ImportError as error:
         raise MissingExtra("fsspec") from error
+    scheme, mark, path = where.rpartition("://")
+    if not mark or scheme in LOCAL:  # fsspec would take a folder a::b for a chain
+        return fsspec.filesystem("file"), str(Path(path).absolute())
     try:
         filesystem, path = fsspec.core.url_to_fs(where)
     except ImportError as error:

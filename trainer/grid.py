@@ -32,6 +32,7 @@ from typing import Any
 
 from trainer.config import Config, preset
 from trainer.errors import BadData, InvalidConfig
+from trainer.hub import SCHEME
 
 # Without demonstrations there is nothing to augment.
 WITHOUT_TA = ("end2end", "tagging", "recurrence", "recurrence-star")
@@ -91,7 +92,9 @@ class Cell:
         run = str(out / self.name)
         split = [] if self.split == "test" else ["--split", self.split]
         fit = ["trainer", "fit", self.source.path, "--preset", self.preset, *options, "--out", run]
-        return [shlex.join(fit), shlex.join(["trainer", "evaluate", run, *split])]
+        path = self.source.path
+        data = ["--data", path] if "://" in path and not path.startswith(SCHEME) else []  # as a run may not say it
+        return [shlex.join(fit), shlex.join(["trainer", "evaluate", run, *data, *split])]
 
 
 def option(key: str, value: Any) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from trainer.checkpoint import digest, load_checkpoint, save_checkpoint, write, write_json
 from trainer.contract import parse_object
+from trainer.data import LOCAL
 from trainer.errors import BadData, Failed, FolderConflict, InvalidConfig
 from trainer.hub import HUB_ID, SCHEME, explained, hub_id, import_client
 from trainer.models import find_model
@@ -20,7 +21,6 @@ MEASURES = {
     "equation_accuracy": "Equation accuracy",
 }
 SPLITS = ("test", "validation")
-LOCAL = ("file://", "local://")
 MARK = 'library_name: "aegen"'
 
 
@@ -64,8 +64,8 @@ def prepare(run: Path, folder: Path, name: str) -> None:
     tensors, facts = load_checkpoint(run / "best.safetensors")
     results = measured(run, facts, description.data.get("where"))
     public = description.to_json()
-    where = str(public["data"].get("where"))
-    if "://" not in where or where.startswith(LOCAL):
+    scheme, mark, _ = str(public["data"].get("where")).partition("://")
+    if not mark or scheme in LOCAL:
         public["data"] = public["data"] | {"where": None}  # a path on this machine tells others nothing
     (folder / "model.safetensors").unlink(missing_ok=True)  # those of another agent must not meet this config
     write_json(folder / "config.json", public)
