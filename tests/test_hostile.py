@@ -21,14 +21,15 @@ import torch
 from aegen import pipeline
 from aegen.engine import Local
 from aegen.environment import Environment as Words
+from aegen.errors import BadData
 from aegen.folder import Folder
 from aegen.publish import pull
-from aegen.shards import SCHEMAS
+from aegen.shards import SCHEMAS, file_info, read_batches
 from aegen.spec import Spec
 from tests.test_contract import both
 from trainer.agent import Agent
 from trainer.config import preset
-from trainer.data import Dataset
+from trainer.data import STEP_COLUMNS, Dataset
 from trainer.environment import Environment, Verdict
 from trainer.errors import BadData as BadShards
 from trainer.progress import Reporter
@@ -155,8 +156,6 @@ def test_hostile_metadata_is_refused_before_memory_is_taken(place, case, tmp_pat
         text = text.replace('"BILLION"', "[" + ",".join(['"a"'] * 20_000_000) + "]")
     pq.write_table(table.replace_schema_metadata({"aegen": text}), path)
     manifest = json.loads((folder / "manifest.json").read_text())
-    from aegen.shards import file_info
-
     info = file_info(path, len(table))
     manifest["files"]["augmented/train-00000-of-00001.parquet"] |= {"bytes": info.bytes, "sha256": info.sha256}
     (folder / "manifest.json").write_text(json.dumps(manifest))
@@ -167,6 +166,103 @@ def test_hostile_metadata_is_refused_before_memory_is_taken(place, case, tmp_pat
         )
         assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr[-2000:]
         assert path.name in done.stderr or "augmented" in done.stderr
+
+
+BOMBS = {"pairs": "source", "expert": "state", "augmented": "action"}
+
+
+def bomb(path, column, value, encoding=None, rows=3000):
+    """Write a shard whose rows all hold one value, in a few bytes; the manifest is kept in step."""
+    table = pq.read_table(path)
+    about = pq.read_metadata(path).metadata[b"aegen"]
+    one = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([value]))
+    if column == "action":
+        # The first list is empty: it shows nothing of the rest.
+        one = pa.ListArray.from_arrays(pa.array([0, 0, *range(2, rows + 1)], pa.int32()), one)
+    place = table.schema.get_field_index(column)
+    table = table.take(pa.array([0] * rows)).set_column(place, column, one)
+    options = {"column_encoding": {column: encoding}, "use_dictionary": False} if encoding else {}
+    with pq.ParquetWriter(
+        path, table.schema.remove_metadata(), compression="zstd", store_schema=False, write_statistics=False, **options
+    ) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"aegen": about})
+    listed = json.loads((path.parents[1] / "manifest.json").read_text())
+    listed["files"][f"{path.parent.name}/{path.name}"] = vars(file_info(path, rows))
+    (path.parents[1] / "manifest.json").write_text(json.dumps(listed))
+
+
+READ = """
+import resource, sys
+from pathlib import Path
+import trainer.data
+from aegen.errors import BadData
+from aegen.shards import read_batches
+from trainer.data import PAIR_COLUMNS, STEP_COLUMNS, Dataset
+
+folder = Path(sys.argv[1])
+for name in sys.argv[2:]:
+    config = name.partition("/")[0]
+    data, columns = Dataset(folder), PAIR_COLUMNS if config == "pairs" else STEP_COLUMNS
+    readers = [
+        (BadData, lambda: [*read_batches(folder / name, config)]),
+        (trainer.data.BadData, lambda: data.read(data.shards[name], columns)),
+    ]
+    if config != "pairs":
+        readers.append((trainer.data.BadData, lambda: data.read_groups(data.shards[name], [0])))
+    for refusal, read in readers:
+        try:
+            read()
+            sys.exit(f"{name} was read")
+        except refusal as error:
+            print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
+
+
+def test_a_few_bytes_do_not_unfold_to_gigabytes(tmp_path, run):
+    folder = tmp_path / "d"
+    pipeline.build(Spec("aor", 10, 4, 60), Folder(folder), Local())
+    names = [f"{config}/train-00000-of-00001.parquet" for config in BOMBS]
+    for name, column in zip(names, BOMBS.values(), strict=True):
+        bomb(folder / name, column, "2 " * 500_000)
+        assert (folder / name).stat().st_size < 1 << 16
+    done = subprocess.run([sys.executable, "-c", READ, folder, *names], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    *refused, megabytes = done.stdout.splitlines()
+    assert len(refused) == 8 and all("unfold" in line for line in refused)
+    assert int(megabytes) < 700  # of which the packages alone are some 300
+    for module, command in (("aegen", ("verify", folder)), ("aegen", ("show", folder)), ("trainer", ("fit", folder))):
+        options = ("--preset", "cpu", "--out", "run") if module == "trainer" else ()
+        done = run(*command, *options, check=2, module=module)
+        assert "unfold" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_many_small_bombs_are_counted_together(tmp_path, monkeypatch):
+    folder = tmp_path / "d"
+    pipeline.build(Spec("aor", 10, 4, 60, rows_per_shard=30), Folder(folder), Local())
+    shards = [*(folder / "expert").glob("train-*")]
+    for path in shards:
+        bomb(path, "state", "2 " * 500, rows=1000)
+    data = Dataset(folder)
+    listed = data.select("expert", "train")
+    assert len(listed) > 1 and len(data.read_all(listed, STEP_COLUMNS)) == 1000 * len(listed)
+    monkeypatch.setattr("trainer.data.MAX_TABLE", 3 << 19)  # one of them fits
+    assert data.read_all(listed[:1], STEP_COLUMNS)["state"].to_pylist() == ["2 " * 500] * 1000
+    with pytest.raises(BadShards, match="too many to hold"):
+        data.read_all(listed, STEP_COLUMNS)
+
+
+def test_texts_that_are_encoded_by_their_differences_are_not_read(tmp_path):
+    folder = tmp_path / "d"
+    pipeline.build(Spec("aor", 10, 4, 60), Folder(folder), Local())
+    path = folder / "expert" / "train-00000-of-00001.parquet"
+    bomb(path, "state", "2 3", encoding="DELTA_BYTE_ARRAY")
+    with pytest.raises(BadData, match="encoded as DELTA_BYTE_ARRAY"):
+        [*read_batches(path, "expert")]
+    data = Dataset(folder)
+    with pytest.raises(BadShards, match="encoded as DELTA_BYTE_ARRAY"):
+        data.read(data.select("expert", "train")[0], STEP_COLUMNS)
 
 
 def test_deep_json_and_huge_manifests_are_refused(place, tmp_path, run):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trainer.contract import KEY, Contract, Fields, check_format, merge, parse_object
@@ -28,7 +29,13 @@ Split = Literal["train", "validation", "test"]
 MAX_FOOTER = 1 << 26  # bytes of one Parquet footer
 MAX_SHARD = 1 << 36  # declared bytes of one shard
 MAX_ROWS = 1 << 40
-MAX_RAW = 1 << 32  # uncompressed bytes of one row group
+MAX_RAW = 1 << 30  # bytes of one row group, uncompressed and without dictionaries
+MAX_TABLE = 1 << 32  # bytes of all rows that are read at once
+PART = 1 << 16  # rows of which references are counted at once
+# How texts may be encoded: as long as they are, or as references to a dictionary. What else there is can be a few bytes
+# that stand for gigabytes.
+PLAIN = {"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"}
+REFERENCES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 
 SHARD = re.compile(
     r"(pairs|expert|variants_expert|augmented|tags)/(train|validation|test)-([0-9]{5})-of-([0-9]{5})\.parquet"
@@ -203,12 +210,19 @@ class Dataset:
             (name, Contract.parse(footer.description, name)) for name, footer in zip(where, footers, strict=True)
         )
 
-    def read(self, shard: Shard, columns: dict[str, pa.DataType]) -> pa.Table:
+    def read(self, shard: Shard, columns: dict[str, pa.DataType], most: int = MAX_TABLE) -> pa.Table:
         """All rows of one shard; its bytes are held against the manifest's hash first."""
         with self._open(shard) as file:
             content = file.read()
             self._hold(shard, hashlib.sha256(content))
-            return pq.ParquetFile(pa.BufferReader(content)).read(columns=list(columns))
+            return self._rows(shard, pa.BufferReader(content), columns, None, most)
+
+    def read_all(self, shards: Iterable[Shard], columns: dict[str, pa.DataType]) -> pa.Table:
+        """All rows of some shards."""
+        tables: list[pa.Table] = []
+        for shard in shards:
+            tables.append(self.read(shard, columns, MAX_TABLE - sum(table.nbytes for table in tables)))
+        return pa.concat_tables(tables)
 
     def check(self, shard: Shard) -> None:
         """Hold the bytes of one shard against the manifest's hash, without keeping them."""
@@ -225,7 +239,24 @@ class Dataset:
     def read_groups(self, shard: Shard, groups: list[int]) -> pa.Table:
         """Some row groups of one shard of steps, without the rest."""
         with self._open(shard) as file:
-            return pq.ParquetFile(file).read_row_groups(groups, columns=list(STEP_COLUMNS))
+            return self._rows(shard, file, STEP_COLUMNS, groups, MAX_TABLE)
+
+    def _rows(
+        self, shard: Shard, file: pa.NativeFile, columns: dict[str, pa.DataType], groups: list[int] | None, most: int
+    ) -> pa.Table:
+        """Some row groups, or all; memory is only taken for as many bytes as they may have."""
+        with pq.ParquetFile(file) as reader:
+            referring = references(reader.metadata)
+            folded = pq.ParquetFile(file, metadata=reader.metadata, read_dictionary=referring)
+            tables, taken = [], 0
+            for group in range(reader.num_row_groups) if groups is None else groups:
+                size = unfolded(folded, group, referring)
+                if size > MAX_RAW or taken + size > most:
+                    found = f"rows that unfold to {taken + size:,} bytes, too many to hold"
+                    raise BadData(f"{self.where}/{shard.name}: {found}")
+                tables.append(reader.read_row_group(group, columns=list(columns)))
+                taken += tables[-1].nbytes
+            return pa.concat_tables(tables) if tables else reader.schema_arrow.empty_table().select(list(columns))
 
     @contextmanager
     def _open(self, shard: Shard) -> Iterator[Any]:
@@ -255,6 +286,53 @@ class Dataset:
     def hashes(self, config: Config, split: Split) -> dict[str, str]:
         """The SHA-256 of each shard, as the manifest has them."""
         return {shard.name: shard.sha256 for shard in self.select(config, split)}
+
+
+def leaves(metadata: pq.FileMetaData, group: int) -> Iterator[pq.ColumnChunkMetaData]:
+    """What the footer says of the columns of a row group."""
+    row_group = metadata.row_group(group)
+    return map(row_group.column, range(row_group.num_columns))
+
+
+def references(metadata: pq.FileMetaData) -> list[str]:
+    """The columns of texts that refer to a dictionary: a few bytes of them can stand for gigabytes."""
+    found = set()
+    for column in (column for group in range(metadata.num_row_groups) for column in leaves(metadata, group)):
+        if column.physical_type == "BYTE_ARRAY" and ({*column.encodings} - PLAIN or column.has_dictionary_page):
+            if foreign := {*column.encodings} - PLAIN - REFERENCES:
+                raise ValueError(f"texts encoded as {', '.join(sorted(foreign))}")
+            found.add(column.path_in_schema)
+    return sorted(found)
+
+
+def unfolded(folded: pq.ParquetFile, group: int, referring: list[str]) -> int:
+    """Bytes of a row group's values, at most, and of all texts that they refer to; its references stay such."""
+    size = 0
+    for column in leaves(folded.metadata, group):
+        size += max(column.total_uncompressed_size, 8 * column.num_values)
+        if size > MAX_RAW:
+            break
+        if column.path_in_schema in referring:
+            size += referred(folded, group, column.path_in_schema.partition(".")[0], column.num_values)
+    return size
+
+
+def referred(folded: pq.ParquetFile, group: int, name: str, count: int) -> int:
+    """Bytes of the texts that a column refers to: as if all were the longest, or exact where that would be too many."""
+    first = next(texts(folded, group, name, 1), None)
+    if first is not None and first.null_count < len(first):  # what is empty shows no dictionary
+        most: int = count * pc.max(pc.binary_length(first.dictionary)).as_py()
+        if most <= MAX_RAW:
+            return most
+    parts = texts(folded, group, name, PART)
+    return sum(pc.sum(pc.binary_length(part.dictionary).take(part.indices)).as_py() or 0 for part in parts)
+
+
+def texts(folded: pq.ParquetFile, group: int, name: str, rows: int) -> Iterator[pa.Array]:
+    """The values of a column of texts or of lists of them, so many rows at a time."""
+    for batch in folded.iter_batches(batch_size=rows, row_groups=[group], columns=[name], use_threads=False):
+        found = batch.column(0)
+        yield found.flatten() if pa.types.is_list(found.type) or pa.types.is_large_list(found.type) else found
 
 
 def leading(footers: list[Footer], rows: int | None) -> list[Footer]:
