@@ -17,6 +17,7 @@ from aegen.engine import Engine
 from aegen.errors import BadData, FolderConflict, InvalidSpec
 from aegen.folder import MANIFEST, Folder, Manifest, differences, parse_manifest
 from aegen.progress import Progress, silent
+from aegen.remote import location
 from aegen.shards import Aside, FileInfo, file_info, file_size
 from aegen.verify import check_files, verify
 
@@ -38,8 +39,10 @@ class Target:
         if self.to.startswith(hub.SCHEME):
             if hub.parse(self.to)[1]:
                 raise InvalidSpec(f"{self.to}: expected hf://org/name; a branch is given with --revision")
-        elif self.private or self.revision or self.tag:
-            raise InvalidSpec("--private, --revision and --tag are for hf://org/name only")
+        else:
+            location(self.to)  # before anything is verified or shown
+            if self.private or self.revision or self.tag:
+                raise InvalidSpec("--private, --revision and --tag are for hf://org/name only")
         for option, name in (("--revision", self.revision), ("--tag", self.tag)):  # before anything is sent
             if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):
                 raise InvalidSpec(f"{option} {name}: expected letters, digits, dots and dashes, for example v1.0")

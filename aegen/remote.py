@@ -19,11 +19,30 @@ SCHEMES = OBJECT_STORES | {"file", "local", "http", "https", "sftp", "ssh"}
 
 
 def check_url(url: str) -> str:
-    """The scheme of a URL that may be opened; chains (``a::b``) and unknown schemes are refused."""
-    scheme = url.partition("://")[0]
+    """The scheme of a URL that may be opened; what may be a secret, chains (``a::b``) and unknown schemes are refused."""
+    scheme, _, rest = url.partition("://")
+    if re.search("[@?#]", rest):
+        raise InvalidSpec(
+            "a password in the URL would be seen: leave it to the environment or fsspec's settings (no @, ? or # in URLs)"
+        )
     if "::" in url or scheme not in SCHEMES:
         raise InvalidSpec(f"{ascii(scheme[:40])[1:-1]}://…: expected one of {', '.join(sorted(SCHEMES))}, without ::")
     return scheme
+
+
+def masked(text: str) -> str:
+    """The error of another library without what stands before an @ or behind a ? in its URLs.
+
+    >>> masked("no https://me:word@host/x and no https://host/x?key=word")
+    'no https://…@host/x and no https://host/x?…'
+    """
+    text = re.sub(r"://[^\s'\"]*@", "://…@", text)
+    return re.sub(r"(://[^\s'\"?#]*[?#])[^\s'\"]+", r"\1…", text)
+
+
+def short(error: BaseException) -> str:
+    """The error of another library in one short line that holds no secret."""
+    return masked(" ".join(str(error).split()))[:200] or type(error).__name__
 
 
 def location(where: Path | Remote | str) -> Path | Remote:
@@ -35,7 +54,7 @@ def location(where: Path | Remote | str) -> Path | Remote:
     if not isinstance(where, str) or "://" not in where:
         return Path(where) if isinstance(where, str) else where
     if where.startswith("hf://"):
-        raise InvalidSpec(f"{where}: expected a folder or a storage such as s3://…; `aegen publish` sends to the hub")
+        raise InvalidSpec("hf://…: expected a folder or a storage such as s3://…; `aegen publish` sends to the hub")
     if check_url(where) in ("file", "local"):
         return Path(where.partition("://")[2])
     return Remote(where.rstrip("/"))
@@ -51,7 +70,7 @@ def _explained(function: Function) -> Function:
         except (AegenError, OSError):
             raise
         except Exception as error:
-            raise Failed(f"{self}: {' '.join(str(error).split())[:200] or type(error).__name__}") from None
+            raise Failed(f"{self}: {short(error)}") from None
 
     return call  # type: ignore[return-value]
 
@@ -63,7 +82,7 @@ class Remote:
     url: str
 
     def __str__(self) -> str:
-        return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:…@", self.url)  # errors and logs hold no password
+        return masked(self.url)  # errors and logs hold no password
 
     __repr__ = __str__
 
@@ -156,7 +175,7 @@ def file_system(url: str) -> tuple[Any, str]:
         files, path = fsspec.core.url_to_fs(url, use_listings_cache=False)
     except ImportError as error:
         extra = MissingExtra.of("s3fs", "s3") if url.startswith(("s3://", "s3a://")) else None
-        raise extra or InvalidSpec(f"{Remote(url)}: {error}") from None
+        raise extra or InvalidSpec(f"{Remote(url)}: {short(error)}") from None
     except ValueError as error:
-        raise InvalidSpec(f"{Remote(url)}: {error}") from None
+        raise InvalidSpec(f"{Remote(url)}: {short(error)}") from None
     return files, path.rstrip("/")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +10,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from aegen.card import CARD, MARK
-from aegen.errors import AegenError, Failed, InvalidSpec, NoAccess
+from aegen.errors import AegenError, Failed, NoAccess
 from aegen.folder import MANIFEST, Folder, Manifest, parse_manifest
-from aegen.remote import OBJECT_STORES, file_system
+from aegen.remote import OBJECT_STORES, file_system, short
 from aegen.shards import SCHEMAS, Aside
-
-_SECRET = re.compile(r"//[^/@]*:[^/@]*@")
 
 
 @dataclass(frozen=True)
@@ -30,8 +27,6 @@ class Place:
     @classmethod
     def open(cls, url: str) -> Place:
         """The file system of a URL or path."""
-        if _SECRET.search(url):
-            raise InvalidSpec("a password in the URL would be seen: leave it to the environment or fsspec's settings")
         files, root = file_system(url)
         files.invalidate_cache()
         return cls(url, files, root)
@@ -95,7 +90,7 @@ class Place:
                 for name in missing:
                     self._put(folder.here / name, f"{self.root}/{name}")
         except FileNotFoundError as error:
-            raise NoAccess(f"{self.url}: no such place ({_short(error)})") from None
+            raise NoAccess(f"{self.url}: no such place ({short(error)})") from None
         return True
 
     def _put(self, file: Path, path: str) -> None:
@@ -132,11 +127,11 @@ class Place:
         except (AegenError, FileNotFoundError):
             raise
         except PermissionError as error:
-            raise NoAccess(f"{self.url}: no access ({_short(error)})") from None
+            raise NoAccess(f"{self.url}: no access ({short(error)})") from None
         except Exception as error:
             if self.local and isinstance(error, OSError):
                 raise
-            raise Failed(f"{self.url}: {_short(error)}") from None
+            raise Failed(f"{self.url}: {short(error)}") from None
 
 
 @dataclass(frozen=True)
@@ -155,7 +150,3 @@ class _Reader:
 
     def __exit__(self, *_: object) -> None:
         self.file.close()
-
-
-def _short(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -23,6 +23,7 @@ from trainer.environment import Verdict
 from trainer.errors import BadData, InvalidText
 from trainer.hub import HubFiles, hub_id
 from trainer.models import build_model, count_parameters
+from trainer.places import check_url
 from trainer.play import Moment, Witness, ending, play, score
 from trainer.policy import Policy
 from trainer.rewriting import rules_of, spoken
@@ -182,6 +183,7 @@ def find_folder(where: str) -> Path:
     path = Path(where)
     if path.is_dir():
         return path
+    check_url(where)
     name = hub_id(where)
     if not name:
         raise BadData(f"{where}: no such run folder")

@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 
 from trainer.contract import KEY, Contract, Fields, check_format, merge, parse_object
 from trainer.errors import BadData, MissingExtra, TrainerError
-from trainer.hub import SCHEME, HubFiles, hub_id
+from trainer.hub import SCHEME, HubFiles, hub_id, masked
+from trainer.places import LOCAL, check_url
 
 Config = Literal["pairs", "expert", "variants_expert", "augmented", "tags"]
 Split = Literal["train", "validation", "test"]
@@ -40,10 +41,6 @@ REFERENCES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 SHARD = re.compile(
     r"(pairs|expert|variants_expert|augmented|tags)/(train|validation|test)-([0-9]{5})-of-([0-9]{5})\.parquet"
 )
-_SECRET = re.compile(r"//[^/@]*:[^/@]*@")
-# fsspec knows more, among them some that open what a file tells them to, or show what the environment holds.
-LOCAL = ("file", "local")
-SCHEMES = (*LOCAL, "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory", "http", "https", "sftp", "ssh", "hf")
 
 STEP_COLUMNS = {
     "pair": pa.int64(),
@@ -75,15 +72,6 @@ class Footer:
     shard: Shard
     description: dict[str, Any]
     groups: tuple[int, ...]
-
-
-def check_url(where: str) -> None:
-    """Refuse what may not be opened: chains (``a::b``) and unknown schemes. A path is no URL."""
-    if _SECRET.search(where):
-        raise BadData("a password in the URL would be seen: leave it to the environment or fsspec's settings")
-    scheme, mark, _ = where.partition("://")
-    if mark and ("::" in where or scheme not in SCHEMES):
-        raise BadData(f"{ascii(scheme[:40])[1:-1]}://…: one of {', '.join(SCHEMES)} is needed, without ::")
 
 
 def locate(where: str) -> tuple[Any, str]:
@@ -360,4 +348,4 @@ def same_type(found: pa.DataType, needed: pa.DataType) -> bool:
 
 def one_line(error: BaseException) -> str:
     """An error of another library in one short line."""
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    return masked(" ".join(str(error).split()))[:200] or type(error).__name__

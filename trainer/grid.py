@@ -33,6 +33,7 @@ from typing import Any
 from trainer.config import Config, preset
 from trainer.errors import BadData, InvalidConfig
 from trainer.hub import SCHEME
+from trainer.places import check_url
 
 # Without demonstrations there is nothing to augment.
 WITHOUT_TA = ("end2end", "tagging", "recurrence", "recurrence-star")
@@ -181,6 +182,7 @@ class _Reader:
             place = f"[[data]] {number}"
             self._only(table, self.DATA, place)
             required = {key: self.text(table, key, place) for key in ("task", "path")}
+            check_url(required["path"])
             optional = {key: self.text(table, key, place) for key in ("build", "metric", "design") if key in table}
             found.append(Source(**required, **optional))
         return found

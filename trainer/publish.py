@@ -9,10 +9,10 @@ from typing import Any
 
 from trainer.checkpoint import digest, load_checkpoint, save_checkpoint, write, write_json
 from trainer.contract import parse_object
-from trainer.data import LOCAL
 from trainer.errors import BadData, Failed, FolderConflict, InvalidConfig
 from trainer.hub import HUB_ID, SCHEME, explained, hub_id, import_client
 from trainer.models import find_model
+from trainer.places import LOCAL, check_url
 from trainer.run import Description
 
 MEASURES = {
@@ -26,6 +26,7 @@ MARK = 'library_name: "aegen"'
 
 def publish(run: Path, to: str, private: bool = False) -> str:
     """Publish the best agent of a run to ``hf://org/name`` or into a folder; returns where it is now."""
+    check_url(to)
     if to.startswith(SCHEME):
         name = to.removeprefix(SCHEME)
         if not HUB_ID.fullmatch(name) or "@" in name:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from aegen.errors import AegenError
+from aegen.errors import AegenError, InvalidSpec
 
 if TYPE_CHECKING:
     from aegen.engine import Engine
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from aegen.remote import Remote
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-FOLDER = click.Path(path_type=Path)
 
 
 class Place(click.ParamType[Any]):
@@ -35,7 +34,19 @@ class Place(click.ParamType[Any]):
         return location(value)
 
 
-PLACE = Place()
+class Here(Place):
+    """A file or folder of this machine."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        place = super().convert(value, param, ctx)
+        if not isinstance(place, Path):
+            raise InvalidSpec(f"{place}: expected a file or folder on this machine")
+        return place
+
+
+PLACE, FOLDER = Place(), Here()
 
 
 class Commands(click.Group):
