@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from aegen.card import CARD, COMPANIONS, MARK
 from aegen.errors import Failed, FolderConflict, InvalidSpec, MissingExtra, NoAccess
-from aegen.folder import MANIFEST, Folder, Manifest, parse_manifest
+from aegen.folder import MANIFEST, MAX_MANIFEST, Folder, Manifest, parse_manifest
 from aegen.recipe import dataset_name
 from aegen.remote import masked
 from aegen.shards import SCHEMAS
@@ -70,7 +70,8 @@ class Repository:
                 raise
             except errors.EntryNotFoundError:
                 return None
-            return Path(path).read_bytes()
+            with Path(path).open("rb") as file:
+                return file.read(MAX_MANIFEST + 1)
 
     def manifest(self) -> Manifest | None:
         """Of the dataset that is published there."""

@@ -15,7 +15,7 @@ from aegen import hub, storage
 from aegen.card import COMPANIONS, Terms, check_card, render, write_companions
 from aegen.engine import Engine
 from aegen.errors import BadData, FolderConflict, InvalidSpec
-from aegen.folder import MANIFEST, Folder, Manifest, differences, parse_manifest
+from aegen.folder import MANIFEST, MAX_MANIFEST, Folder, Manifest, differences, parse_manifest
 from aegen.progress import Progress, silent
 from aegen.remote import location
 from aegen.shards import Aside, FileInfo, file_info, file_size
@@ -132,7 +132,7 @@ def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
     opener = hub.fetch(source) if source.startswith(hub.SCHEME) else storage.Place.open(source).read
     try:
         with opener(MANIFEST) as file:
-            raw = file.read()
+            raw = file.read(MAX_MANIFEST + 1)
     except FileNotFoundError:
         raise BadData(f"{source}: no {MANIFEST}, so no finished dataset is there") from None
     manifest = parse_manifest(raw, f"{source}/{MANIFEST}")

@@ -19,11 +19,11 @@ SCHEMES = OBJECT_STORES | {"file", "local", "http", "https", "sftp", "ssh"}
 
 
 def check_url(url: str) -> str:
-    """The scheme of a URL that may be opened; what may be a secret, chains (``a::b``) and unknown schemes are refused."""
+    """The scheme of a URL that may be opened: no secret can be in it, and it is no chain (``a::b``)."""
     scheme, _, rest = url.partition("://")
     if re.search("[@?#]", rest):
         raise InvalidSpec(
-            "a password in the URL would be seen: leave it to the environment or fsspec's settings (no @, ? or # in URLs)"
+            "a password in the URL would be seen: leave it to the environment or fsspec's settings (no @, ? or #)"
         )
     if "::" in url or scheme not in SCHEMES:
         raise InvalidSpec(f"{ascii(scheme[:40])[1:-1]}://…: expected one of {', '.join(sorted(SCHEMES))}, without ::")

@@ -93,6 +93,16 @@ def shard_parts(name: str) -> tuple[str, str]:
     return match[1], match[2]
 
 
+def shard_order(name: str) -> tuple[str, int]:
+    """What sorts shards by their numbers, which have more digits from 100,000 on.
+
+    >>> sorted([shard_name("pairs", "train", index, 100_001) for index in (100_000, 99_999)], key=shard_order)[0]
+    'pairs/train-99999-of-100001.parquet'
+    """
+    start, _, rest = name.partition("-")
+    return start, int(rest.partition("-")[0])
+
+
 def fsync_folder(folder: Path) -> None:
     """Make a rename in this folder survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from aegen.card import CARD, MARK
 from aegen.errors import AegenError, Failed, NoAccess
-from aegen.folder import MANIFEST, Folder, Manifest, parse_manifest
+from aegen.folder import MANIFEST, MAX_MANIFEST, Folder, Manifest, check_regular, parse_manifest
 from aegen.remote import OBJECT_STORES, file_system, short
 from aegen.shards import SCHEMAS, Aside
 
@@ -46,15 +46,17 @@ class Place:
 
     def read(self, name: str) -> BinaryIO:
         """Open one file."""
+        if self.local:
+            check_regular(Path(f"{self.root}/{name}"))
         with self._explained():
             file: BinaryIO = self.files.open(f"{self.root}/{name}", "rb")
         return file if self.local else _Reader(file, self._explained)  # type: ignore[return-value]
 
     def content(self, name: str) -> bytes | None:
-        """One small file, if it is there."""
+        """One small file, if it is there; of a larger one no more than shows that it is."""
         try:
             with self.read(name) as file:
-                return file.read()
+                return file.read(MAX_MANIFEST + 1)
         except FileNotFoundError:
             return None
 

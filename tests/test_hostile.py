@@ -22,14 +22,14 @@ from aegen import pipeline
 from aegen.engine import Local
 from aegen.environment import Environment as Words
 from aegen.errors import BadData
-from aegen.folder import Folder
+from aegen.folder import Folder, Manifest
 from aegen.publish import pull
-from aegen.shards import SCHEMAS, file_info, read_batches
+from aegen.shards import SCHEMAS, FileInfo, file_info, read_batches, shard_name
 from aegen.spec import Spec
 from tests.test_contract import both
 from trainer.agent import Agent
 from trainer.config import preset
-from trainer.data import STEP_COLUMNS, Dataset
+from trainer.data import SHARD, STEP_COLUMNS, Dataset
 from trainer.environment import Environment, Verdict
 from trainer.errors import BadData as BadShards
 from trainer.progress import Reporter
@@ -263,6 +263,64 @@ def test_texts_that_are_encoded_by_their_differences_are_not_read(tmp_path):
     data = Dataset(folder)
     with pytest.raises(BadShards, match="encoded as DELTA_BYTE_ARRAY"):
         data.read(data.select("expert", "train")[0], STEP_COLUMNS)
+
+
+def hole(path, size=3 << 30):
+    """A file of nothing: none of it on the disk, and none of it in memory."""
+    with path.open("wb") as file:
+        file.truncate(size)
+
+
+def small():
+    resource.setrlimit(resource.RLIMIT_AS, (5 << 29, 5 << 29))
+
+
+def test_what_is_too_large_is_not_read(place, tmp_path, run):
+    folder = tmp_path / "d"
+    folder.mkdir()
+    hole(folder / "manifest.json")
+    pulled = run("pull", folder, "--out", "back", check=2, preexec_fn=small)
+    sent = run("publish", place / "data", "--to", folder, "--workers", 1, check=2, preexec_fn=small)
+    for done in (pulled, sent):
+        assert "bytes of JSON; expected at most" in done.stderr and len(done.stderr.splitlines()) == 1
+    (folder / "manifest.json").unlink()
+    (folder / "manifest.json").symlink_to("/dev/zero")
+    for command in (("verify", folder), ("pull", folder, "--out", "back")):
+        assert "not a file" in run(*command, check=2).stderr
+    with pytest.raises(BadShards, match="not a file"):
+        Dataset(folder)
+
+
+def test_a_checkpoint_is_as_large_as_its_header_and_its_model(place, tmp_path):
+    run = Path(shutil.copytree(place / "run", tmp_path / "run"))
+    path = run / "best.safetensors"
+    sound = path.read_bytes()
+    hole(path, 50 << 30)
+    with pytest.raises(BadShards, match="not readable as JSON"):
+        Agent.from_pretrained(run)
+    path.write_bytes(sound)
+    with path.open("rb+") as file:
+        file.truncate(50 << 30)
+    with pytest.raises(BadShards, match="bytes, its header says"):
+        Agent.from_pretrained(run)
+    header = json.dumps({"x": {"dtype": "U8", "shape": [50 << 30], "data_offsets": [0, 50 << 30]}}).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    with path.open("rb+") as file:
+        file.truncate(8 + len(header) + (50 << 30))
+    with pytest.raises(BadShards, match="the config needs at most"):
+        Agent.from_pretrained(run)
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    with pytest.raises(BadShards, match="not a file"):
+        Agent.from_pretrained(run)
+
+
+def test_shards_beyond_the_hundred_thousandth_are_in_order():
+    total = 100_002
+    names = [shard_name("expert", "train", index, total) for index in range(total)]
+    info = FileInfo(1, 1, "x")
+    assert Manifest({}, dict.fromkeys(reversed(names), info)).shards("expert", "train") == names
+    assert all(map(SHARD.fullmatch, names[-3:]))
 
 
 def test_deep_json_and_huge_manifests_are_refused(place, tmp_path, run):

@@ -78,7 +78,8 @@ class Agent:
         config, contract = description.config, description.contract
         Runtime(place).check_memory(count_parameters(config, contract, description.knowledge), copies=2)
         policy = build_model(config, contract, description.knowledge)
-        load_weights(policy, load_checkpoint(found[0])[0], found[0])
+        most = 2 * sum(tensor.nbytes for tensor in policy.state_dict().values())  # whatever their precision
+        load_weights(policy, load_checkpoint(found[0], most)[0], found[0])
         agent = cls(policy, description, place)
         agent.weights = digest(found[0])
         return agent

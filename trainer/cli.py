@@ -14,7 +14,7 @@ import click
 
 from trainer import __version__
 from trainer.config import PRESETS, Config, preset
-from trainer.errors import Interrupted, InvalidConfig, MissingExtra, TrainerError
+from trainer.errors import Failed, Interrupted, InvalidConfig, MissingExtra, TrainerError
 
 EXTRA = {"torch", "numpy", "pyarrow", "safetensors", "tensorboard", "fsspec", "huggingface_hub"}
 
@@ -32,6 +32,8 @@ class Commands(click.Group):
             self._fail(MissingExtra(name))
         except TrainerError as error:
             self._fail(error)
+        except MemoryError:
+            self._fail(Failed("not enough memory"))
         except KeyboardInterrupt:
             self._fail(Interrupted("interrupted; what was saved is kept, and --resume goes on from there"))
 

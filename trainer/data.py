@@ -39,7 +39,7 @@ PLAIN = {"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"}
 REFERENCES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 
 SHARD = re.compile(
-    r"(pairs|expert|variants_expert|augmented|tags)/(train|validation|test)-([0-9]{5})-of-([0-9]{5})\.parquet"
+    r"(pairs|expert|variants_expert|augmented|tags)/(train|validation|test)-([0-9]{5,})-of-([0-9]{5,})\.parquet"
 )
 
 STEP_COLUMNS = {
@@ -110,6 +110,8 @@ class Dataset:
 
     def _read_manifest(self) -> dict[str, Any]:
         path = f"{self.root}/manifest.json"
+        if self.local and Path(path).exists() and not Path(path).is_file():  # a device never ends
+            raise BadData(f"{self.where}: manifest.json is not a file")
         try:
             with self.filesystem.open(path, "rb") as file:
                 text = file.read((1 << 26) + 1)
@@ -120,6 +122,11 @@ class Dataset:
                 raise
             raise BadData(f"{self.where}: {one_line(error)}") from error
         return parse_object(text, f"{self.where}/manifest.json")
+
+    @property
+    def local(self) -> bool:
+        """Whether it is a folder of this machine."""
+        return not isinstance(self.filesystem, HubFiles) and "file" in self.filesystem.protocol
 
     def _parse_files(self, manifest: dict[str, Any]) -> dict[str, Shard]:
         where = f"{self.where}/manifest.json"

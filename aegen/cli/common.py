@@ -57,6 +57,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except AegenError as error:
             _fail(str(error), error.exit_code)
+        except MemoryError:
+            _fail("not enough memory", 1)
         except KeyboardInterrupt:
             _fail("interrupted; what is finished is kept, and the same command goes on from there", 130)
         except BrokenPipeError:
