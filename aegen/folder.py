@@ -27,6 +27,7 @@ from aegen.shards import (
     file_size,
     open_shard,
     parse_json,
+    shard_order,
     shard_parts,
 )
 
@@ -53,7 +54,7 @@ class Manifest:
     def shards(self, config: str, split: str | None = None) -> list[str]:
         """Names of the shards of a config, in order."""
         prefix = f"{config}/{split}-" if split else f"{config}/"
-        return sorted(name for name in self.files if name.startswith(prefix))
+        return sorted((name for name in self.files if name.startswith(prefix)), key=shard_order)
 
     def rows(self, config: str, split: str | None = None) -> int:
         return sum(self.files[name].rows for name in self.shards(config, split))
@@ -78,6 +79,12 @@ def differences(there: Mapping[str, Any], asked: Mapping[str, Any], prefix: str 
         elif left != right:
             found.append(f"{prefix}{key} is {left} there, {right} asked")
     return found
+
+
+def check_regular(path: Path) -> None:
+    """Refuse devices and pipes, which never end; what is missing is somebody else's error."""
+    if path.exists() and not path.is_file():
+        raise BadData(f"{path}: not a file")
 
 
 def parse_manifest(raw: bytes, where: object) -> Manifest:
@@ -130,6 +137,8 @@ class Folder:
         """The manifest of a finished folder."""
         path = self.path / MANIFEST
         try:
+            if isinstance(path, Path):
+                check_regular(path)
             if file_size(path) > MAX_MANIFEST:
                 raise BadData(f"{path}: {file_size(path):,} bytes; expected at most {MAX_MANIFEST:,}")
             raw = path.read_bytes()

@@ -13,8 +13,9 @@ from typing import Any, BinaryIO
 
 from aegen.card import CARD, COMPANIONS, MARK
 from aegen.errors import Failed, FolderConflict, InvalidSpec, MissingExtra, NoAccess
-from aegen.folder import MANIFEST, Folder, Manifest, parse_manifest
+from aegen.folder import MANIFEST, MAX_MANIFEST, Folder, Manifest, parse_manifest
 from aegen.recipe import dataset_name
+from aegen.remote import masked
 from aegen.shards import SCHEMAS
 
 SCHEME = "hf://"
@@ -30,8 +31,10 @@ def parse(url: str) -> tuple[str, str | None]:
     """
     if match := _URL.fullmatch(url):
         return match[1], match[2]
-    if re.search(r"//[^/]*:", url):
-        raise InvalidSpec("a token in the URL would be seen: run `hf auth login` or set HF_TOKEN")
+    if re.search(r"[:@?#]", url.removeprefix(SCHEME)):
+        raise InvalidSpec(
+            "a token in the URL would be seen: run `hf auth login` or set HF_TOKEN (expected hf://org/name[@revision])"
+        )
     raise InvalidSpec(f"{url}: expected hf://org/name or hf://org/name@revision")
 
 
@@ -67,7 +70,8 @@ class Repository:
                 raise
             except errors.EntryNotFoundError:
                 return None
-            return Path(path).read_bytes()
+            with Path(path).open("rb") as file:
+                return file.read(MAX_MANIFEST + 1)
 
     def manifest(self) -> Manifest | None:
         """Of the dataset that is published there."""
@@ -150,7 +154,7 @@ def one_line(error: BaseException) -> str:
     text = str(error)
     if token := _client().get_token():
         text = text.replace(token, "…")
-    text = re.sub(r"Bearer [^\s'\"]+", "Bearer …", text)  # however it was quoted
+    text = re.sub(r"Bearer [^\s'\"]+", "Bearer …", masked(text))  # however it was quoted
     return " ".join(text.split())[:200] or type(error).__name__
 
 

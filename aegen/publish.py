@@ -15,8 +15,9 @@ from aegen import hub, storage
 from aegen.card import COMPANIONS, Terms, check_card, render, write_companions
 from aegen.engine import Engine
 from aegen.errors import BadData, FolderConflict, InvalidSpec
-from aegen.folder import MANIFEST, Folder, Manifest, differences, parse_manifest
+from aegen.folder import MANIFEST, MAX_MANIFEST, Folder, Manifest, differences, parse_manifest
 from aegen.progress import Progress, silent
+from aegen.remote import location
 from aegen.shards import Aside, FileInfo, file_info, file_size
 from aegen.verify import check_files, verify
 
@@ -38,8 +39,10 @@ class Target:
         if self.to.startswith(hub.SCHEME):
             if hub.parse(self.to)[1]:
                 raise InvalidSpec(f"{self.to}: expected hf://org/name; a branch is given with --revision")
-        elif self.private or self.revision or self.tag:
-            raise InvalidSpec("--private, --revision and --tag are for hf://org/name only")
+        else:
+            location(self.to)  # before anything is verified or shown
+            if self.private or self.revision or self.tag:
+                raise InvalidSpec("--private, --revision and --tag are for hf://org/name only")
         for option, name in (("--revision", self.revision), ("--tag", self.tag)):  # before anything is sent
             if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):
                 raise InvalidSpec(f"{option} {name}: expected letters, digits, dots and dashes, for example v1.0")
@@ -129,7 +132,7 @@ def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
     opener = hub.fetch(source) if source.startswith(hub.SCHEME) else storage.Place.open(source).read
     try:
         with opener(MANIFEST) as file:
-            raw = file.read()
+            raw = file.read(MAX_MANIFEST + 1)
     except FileNotFoundError:
         raise BadData(f"{source}: no {MANIFEST}, so no finished dataset is there") from None
     manifest = parse_manifest(raw, f"{source}/{MANIFEST}")

@@ -13,7 +13,36 @@ from aegen.errors import AegenError, Failed, InvalidSpec, MissingExtra
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 # An object of these appears when it is complete; elsewhere it is sent aside and then moved.
-OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "az", "adl", "oci", "memory"}
+OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"}
+# fsspec knows more, among them some that open what a file tells them to, or show what the environment holds.
+SCHEMES = OBJECT_STORES | {"file", "local", "http", "https", "sftp", "ssh"}
+
+
+def check_url(url: str) -> str:
+    """The scheme of a URL that may be opened: no secret can be in it, and it is no chain (``a::b``)."""
+    scheme, _, rest = url.partition("://")
+    if re.search("[@?#]", rest):
+        raise InvalidSpec(
+            "a password in the URL would be seen: leave it to the environment or fsspec's settings (no @, ? or #)"
+        )
+    if "::" in url or scheme not in SCHEMES:
+        raise InvalidSpec(f"{ascii(scheme[:40])[1:-1]}://…: expected one of {', '.join(sorted(SCHEMES))}, without ::")
+    return scheme
+
+
+def masked(text: str) -> str:
+    """The error of another library without what stands before an @ or behind a ? in its URLs.
+
+    >>> masked("no https://me:word@host/x and no https://host/x?key=word")
+    'no https://…@host/x and no https://host/x?…'
+    """
+    text = re.sub(r"://[^\s'\"]*@", "://…@", text)
+    return re.sub(r"(://[^\s'\"?#]*[?#])[^\s'\"]+", r"\1…", text)
+
+
+def short(error: BaseException) -> str:
+    """The error of another library in one short line that holds no secret."""
+    return masked(" ".join(str(error).split()))[:200] or type(error).__name__
 
 
 def location(where: Path | Remote | str) -> Path | Remote:
@@ -24,11 +53,10 @@ def location(where: Path | Remote | str) -> Path | Remote:
     """
     if not isinstance(where, str) or "://" not in where:
         return Path(where) if isinstance(where, str) else where
-    scheme, _, path = where.partition("://")
-    if scheme in ("file", "local"):
-        return Path(path)
-    if scheme == "hf":
-        raise InvalidSpec(f"{where}: expected a folder or a storage such as s3://…; `aegen publish` sends to the hub")
+    if where.startswith("hf://"):
+        raise InvalidSpec("hf://…: expected a folder or a storage such as s3://…; `aegen publish` sends to the hub")
+    if check_url(where) in ("file", "local"):
+        return Path(where.partition("://")[2])
     return Remote(where.rstrip("/"))
 
 
@@ -42,7 +70,7 @@ def _explained(function: Function) -> Function:
         except (AegenError, OSError):
             raise
         except Exception as error:
-            raise Failed(f"{self}: {' '.join(str(error).split())[:200] or type(error).__name__}") from None
+            raise Failed(f"{self}: {short(error)}") from None
 
     return call  # type: ignore[return-value]
 
@@ -54,7 +82,7 @@ class Remote:
     url: str
 
     def __str__(self) -> str:
-        return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:…@", self.url)  # errors and logs hold no password
+        return masked(self.url)  # errors and logs hold no password
 
     __repr__ = __str__
 
@@ -71,11 +99,11 @@ class Remote:
 
     @property
     def _files(self) -> Any:
-        return _file_system(self.url)[0]
+        return file_system(self.url)[0]
 
     @property
     def _path(self) -> str:
-        return _file_system(self.url)[1]
+        return file_system(self.url)[1]
 
     @_explained
     def is_file(self) -> bool:
@@ -134,13 +162,20 @@ class Remote:
 
 
 @lru_cache(maxsize=1024)
-def _file_system(url: str) -> tuple[Any, str]:
+def file_system(url: str) -> tuple[Any, str]:
+    """What opens the files of a path or URL, and the path that it knows them by."""
+    local = "://" not in url or check_url(url) in ("file", "local")
     try:
         import fsspec
     except ImportError:
         raise MissingExtra.of("fsspec", "hub") from None
+    if local:  # fsspec would take a folder a::b for a chain
+        return fsspec.filesystem("file"), str(Path(url.rpartition("://")[2]).absolute())
     try:
         files, path = fsspec.core.url_to_fs(url, use_listings_cache=False)
-    except (ValueError, ImportError) as error:
-        raise InvalidSpec(f"{Remote(url)}: {error}") from None
+    except ImportError as error:
+        extra = MissingExtra.of("s3fs", "s3") if url.startswith(("s3://", "s3a://")) else None
+        raise extra or InvalidSpec(f"{Remote(url)}: {short(error)}") from None
+    except ValueError as error:
+        raise InvalidSpec(f"{Remote(url)}: {short(error)}") from None
     return files, path.rstrip("/")

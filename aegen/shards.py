@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from aegen.errors import BadData
+from aegen.errors import BadData, InvalidSpec
 from aegen.remote import Remote
 from aegen.spec import SPLITS
 
@@ -32,7 +33,7 @@ DESCRIPTION_KEY = "aegen"
 # What a reader is willing to take memory for, in bytes.
 MAX_DESCRIPTION = 1 << 26  # of JSON
 MAX_FOOTER = 1 << 27  # of Parquet metadata, the description included
-MAX_GROUP = 1 << 32  # of one row group, uncompressed
+MAX_GROUP = 1 << 30  # of one row group, uncompressed and without dictionaries
 # What pyarrow raises on a damaged or hostile file.
 DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, RuntimeError, OverflowError, MemoryError)
 
@@ -54,6 +55,11 @@ SCHEMAS = {
     "augmented": STEPS,
     "tags": STEPS,
 }
+
+# How texts may be encoded: as long as they are, or as references to a dictionary. What else there is can be a few bytes
+# that stand for gigabytes.
+PLAIN = {"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"}
+REFERENCES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 
 SHARD_NAME = re.compile(r"([a-z_]+)/([a-z]+)-[0-9]{5,}-of-[0-9]{5,}\.parquet")  # leads nowhere but into its folder
 
@@ -85,6 +91,16 @@ def shard_parts(name: str) -> tuple[str, str]:
         example = shard_name("pairs", "train", 0, 1)
         raise BadData(f"{ascii(name[:80])[1:-1]}: not the name of a shard; expected for example {example}")
     return match[1], match[2]
+
+
+def shard_order(name: str) -> tuple[str, int]:
+    """What sorts shards by their numbers, which have more digits from 100,000 on.
+
+    >>> sorted([shard_name("pairs", "train", index, 100_001) for index in (100_000, 99_999)], key=shard_order)[0]
+    'pairs/train-99999-of-100001.parquet'
+    """
+    start, _, rest = name.partition("-")
+    return start, int(rest.partition("-")[0])
 
 
 def fsync_folder(folder: Path) -> None:
@@ -178,6 +194,8 @@ class ShardWriter:
             self._waiting, self._held = table.slice(whole).to_batches(), self._held - whole
 
     def _flush(self, table: pa.Table) -> None:
+        if table.nbytes > MAX_GROUP:  # no reader would take it
+            raise InvalidSpec(f"{self.path}: {len(table):,} rows of {table.nbytes:,} bytes; at most {MAX_GROUP:,} fit")
         if self._writing:
             self._writing.result()
         self._writing = self._disk.submit(self._writer.write_table, table, row_group_size=ROW_GROUP)
@@ -218,7 +236,7 @@ def open_shard(path: Path | Remote, config: str | None = None) -> tuple[pq.Parqu
     """A shard and its description, checked before any row is read; every error names the file."""
     try:
         _check_footer(path)
-        file = pq.ParquetFile(path.open("rb") if isinstance(path, Remote) else path)
+        file = _parquet(path)
         schema, metadata = file.schema_arrow, file.metadata
         raw = (metadata.metadata or {}).get(DESCRIPTION_KEY.encode())
         groups = [metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)]
@@ -240,6 +258,10 @@ def open_shard(path: Path | Remote, config: str | None = None) -> tuple[pq.Parqu
     return file, description
 
 
+def _parquet(path: Path | Remote, **settings: Any) -> pq.ParquetFile:
+    return pq.ParquetFile(path.open("rb") if isinstance(path, Remote) else path, **settings)
+
+
 def _check_footer(path: Path | Remote) -> None:
     """Refuse a footer that is larger than any of ours before anybody takes memory for it."""
     with path.open("rb") as file:
@@ -255,11 +277,60 @@ def _check_footer(path: Path | Remote) -> None:
 def read_batches(path: Path | Remote, config: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of a shard, one row group at a time."""
     file, _ = open_shard(path, config)
-    with file:
-        try:
-            yield from file.iter_batches(batch_size=ROW_GROUP, columns=columns)
-        except DAMAGED as error:
-            raise BadData(f"{path}: damaged ({_first_line(error)})") from None
+    try:
+        referring = _references(file.metadata)
+        with file, _parquet(path, metadata=file.metadata, read_dictionary=referring) as folded:
+            for group in range(file.num_row_groups):
+                size = _unfolded(folded, group, referring)
+                if size > MAX_GROUP:
+                    raise BadData(f"{path}: a row group that unfolds to {size:,} bytes; expected at most {MAX_GROUP:,}")
+                yield from file.iter_batches(batch_size=ROW_GROUP, row_groups=[group], columns=columns)
+    except DAMAGED as error:
+        raise BadData(f"{path}: damaged ({_first_line(error)})") from None
+
+
+def _columns(metadata: pq.FileMetaData, group: int) -> Iterator[pq.ColumnChunkMetaData]:
+    row_group = metadata.row_group(group)
+    return map(row_group.column, range(row_group.num_columns))
+
+
+def _references(metadata: pq.FileMetaData) -> list[str]:
+    """The columns of texts that refer to a dictionary: a few bytes of them can stand for gigabytes."""
+    found = set()
+    for column in (column for group in range(metadata.num_row_groups) for column in _columns(metadata, group)):
+        if column.physical_type == "BYTE_ARRAY" and ({*column.encodings} - PLAIN or column.has_dictionary_page):
+            if foreign := {*column.encodings} - PLAIN - REFERENCES:
+                raise ValueError(f"texts encoded as {', '.join(sorted(foreign))}")
+            found.add(column.path_in_schema)
+    return sorted(found)
+
+
+def _unfolded(folded: pq.ParquetFile, group: int, referring: list[str]) -> int:
+    """Bytes of a row group's values, at most, and of all texts that they refer to; its references stay such."""
+    size = 0
+    for column in _columns(folded.metadata, group):
+        size += max(column.total_uncompressed_size, 8 * column.num_values)
+        if size > MAX_GROUP:
+            break
+        if column.path_in_schema in referring:
+            size += _referred(folded, group, column.path_in_schema.partition(".")[0], column.num_values)
+    return size
+
+
+def _referred(folded: pq.ParquetFile, group: int, name: str, count: int) -> int:
+    """Bytes of the texts that a column refers to: as if all were the longest, or exact where that would be too many."""
+    first = next(_texts(folded, group, name, 1), None)
+    if first is not None and first.null_count < len(first):  # what is empty shows no dictionary
+        most: int = count * pc.max(pc.binary_length(first.dictionary)).as_py()
+        if most <= MAX_GROUP:
+            return most
+    parts = _texts(folded, group, name, ROW_GROUP)
+    return sum(pc.sum(pc.binary_length(part.dictionary).take(part.indices)).as_py() or 0 for part in parts)
+
+
+def _texts(folded: pq.ParquetFile, group: int, name: str, rows: int) -> Iterator[pa.Array]:
+    for batch in folded.iter_batches(batch_size=rows, row_groups=[group], columns=[name], use_threads=False):
+        yield batch.column(0).flatten() if pa.types.is_list(batch.column(0).type) else batch.column(0)
 
 
 def parse_json(raw: bytes, where: object, most: int = MAX_DESCRIPTION) -> dict[str, Any]:

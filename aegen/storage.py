@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +10,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from aegen.card import CARD, MARK
-from aegen.errors import AegenError, Failed, InvalidSpec, MissingExtra, NoAccess
-from aegen.folder import MANIFEST, Folder, Manifest, parse_manifest
+from aegen.errors import AegenError, Failed, NoAccess
+from aegen.folder import MANIFEST, MAX_MANIFEST, Folder, Manifest, check_regular, parse_manifest
+from aegen.remote import OBJECT_STORES, file_system, short
 from aegen.shards import SCHEMAS, Aside
-
-OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}  # no folders: to make one would make a bucket
-_SECRET = re.compile(r"//[^/@]*:[^/@]*@")
 
 
 @dataclass(frozen=True)
@@ -30,21 +27,9 @@ class Place:
     @classmethod
     def open(cls, url: str) -> Place:
         """The file system of a URL or path."""
-        if _SECRET.search(url):
-            raise InvalidSpec("a password in the URL would be seen: leave it to the environment or fsspec's settings")
-        try:
-            import fsspec
-        except ImportError:
-            raise MissingExtra.of("fsspec", "hub") from None
-        try:
-            files, root = fsspec.core.url_to_fs(url)
-        except ImportError as error:
-            extra = MissingExtra.of("s3fs", "s3") if url.startswith(("s3://", "s3a://")) else None
-            raise extra or InvalidSpec(f"{url}: {error}") from None
-        except ValueError as error:
-            raise InvalidSpec(f"{url}: {error}") from None
+        files, root = file_system(url)
         files.invalidate_cache()
-        return cls(url, files, root.rstrip("/"))
+        return cls(url, files, root)
 
     @property
     def local(self) -> bool:
@@ -61,15 +46,17 @@ class Place:
 
     def read(self, name: str) -> BinaryIO:
         """Open one file."""
+        if self.local:
+            check_regular(Path(f"{self.root}/{name}"))
         with self._explained():
             file: BinaryIO = self.files.open(f"{self.root}/{name}", "rb")
         return file if self.local else _Reader(file, self._explained)  # type: ignore[return-value]
 
     def content(self, name: str) -> bytes | None:
-        """One small file, if it is there."""
+        """One small file, if it is there; of a larger one no more than shows that it is."""
         try:
             with self.read(name) as file:
-                return file.read()
+                return file.read(MAX_MANIFEST + 1)
         except FileNotFoundError:
             return None
 
@@ -105,7 +92,7 @@ class Place:
                 for name in missing:
                     self._put(folder.here / name, f"{self.root}/{name}")
         except FileNotFoundError as error:
-            raise NoAccess(f"{self.url}: no such place ({_short(error)})") from None
+            raise NoAccess(f"{self.url}: no such place ({short(error)})") from None
         return True
 
     def _put(self, file: Path, path: str) -> None:
@@ -114,7 +101,7 @@ class Place:
             with Aside(Path(path)) as aside:
                 shutil.copyfile(file, aside)
             return
-        if not self._protocols & OBJECT_STORES:
+        if not self._protocols & OBJECT_STORES:  # these have no folders: to make one would make a bucket
             self.files.makedirs(path.rpartition("/")[0], exist_ok=True)
         self.files.put_file(str(file), path)
 
@@ -142,11 +129,11 @@ class Place:
         except (AegenError, FileNotFoundError):
             raise
         except PermissionError as error:
-            raise NoAccess(f"{self.url}: no access ({_short(error)})") from None
+            raise NoAccess(f"{self.url}: no access ({short(error)})") from None
         except Exception as error:
             if self.local and isinstance(error, OSError):
                 raise
-            raise Failed(f"{self.url}: {_short(error)}") from None
+            raise Failed(f"{self.url}: {short(error)}") from None
 
 
 @dataclass(frozen=True)
@@ -165,7 +152,3 @@ class _Reader:
 
     def __exit__(self, *_: object) -> None:
         self.file.close()
-
-
-def _short(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -100,7 +100,7 @@ def _check_complete(folder: Folder, manifest: Manifest, spec: Spec | None) -> No
             if names != [shard_name(config, split, index, len(names)) for index in range(len(names))] or not names:
                 raise BadData(f"{folder.path}: the manifest does not list all shards of {config}/{split}")
     names = [name for name in manifest.shards("variants") if "expert" in manifest.spec]
-    if sorted(map(_pairs_of, manifest.shards("variants_expert"))) != names:
+    if [*map(_pairs_of, manifest.shards("variants_expert"))] != names:
         raise BadData(f"{folder.path}: the manifest does not list all shards of variants_expert/train")
     if spec:
         wanted = {"pairs": spec.d, "variants": spec.variants * manifest.rows("pairs", "train")}

@@ -45,6 +45,7 @@ def mutate(raw: bytes, rng: random.Random) -> bytes:
 STRANGE = (
     *(None, True, False, 0, -1, 1.5, 10**10, 10**30, float("inf"), "", "x", "POS_3", "..", "\ud800", "a b"),
     *([], {}, [[]], [1, "a"], {"a": {}}, ["x"] * 100_000, "y" * 100_000),
+    *("http://127.0.0.1:9/x", "reference::/x", "file:///x", "/"),
 )
 
 
@@ -122,7 +123,7 @@ def read_everything(data: Path, run: Path, what: str) -> None:
 
         Description.read(run / "config.json")
         Position.parse(load_checkpoint(run / "last.safetensors")[1], "last")
-        Agent.from_pretrained(run, "cpu")
+        Agent.from_pretrained(run, "cpu").evaluate(split="validation", limit=2)
 
 
 def main(place: str, seed: str, count: str) -> None:

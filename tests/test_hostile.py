@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import random
 import resource
+import shutil
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,17 +21,23 @@ import torch
 from aegen import pipeline
 from aegen.engine import Local
 from aegen.environment import Environment as Words
-from aegen.folder import Folder
-from aegen.shards import SCHEMAS
+from aegen.errors import BadData
+from aegen.folder import Folder, Manifest
+from aegen.publish import pull
+from aegen.shards import SCHEMAS, FileInfo, file_info, read_batches, shard_name
 from aegen.spec import Spec
 from tests.test_contract import both
+from trainer.agent import Agent
 from trainer.config import preset
+from trainer.data import SHARD, STEP_COLUMNS, Dataset
 from trainer.environment import Environment, Verdict
+from trainer.errors import BadData as BadShards
 from trainer.progress import Reporter
 from trainer.training import fit
 
 ROOT = Path(__file__).parent.parent
 TASKS = ("aor", "aes", "aec")
+AOR = ("aor", "--n", 10, "--l", 4, "--d", 20)
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +57,75 @@ def test_only_our_errors_come_out_of_readers(place, count):
     assert done.returncode == 0, done.stderr[-3000:]
     outcomes = json.loads(done.stdout.splitlines()[-1])
     assert sum(outcomes.values()) == count and outcomes["refused"] > count / 2
+
+
+class Listener(BaseHTTPRequestHandler):
+    """Answers nothing, and remembers who asked."""
+
+    seen: ClassVar[list[str]] = []
+
+    def do_GET(self):
+        self.seen.append(self.path)
+        self.send_error(404)
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def listener():
+    Listener.seen.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Listener) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_run_cannot_name_a_place_to_ask(place, listener, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOME_SECRET", "pa55")
+    told = f"{listener}/{{{{u.__globals__[os].environ[SOME_SECRET]}}}}"
+    reference = {"version": 1, "templates": {"u": "{{x}}"}, "refs": {"manifest.json": [told]}}
+    (tmp_path / "ref.json").write_text(json.dumps(reference))
+    run = Path(shutil.copytree(place / "run", tmp_path / "run"))
+    config = json.loads((run / "config.json").read_text())
+    assert Agent.from_pretrained(run).evaluate(limit=1)["data"] == str(place / "data")
+    chain, web, aside = f"reference::{tmp_path}/ref.json", f"{listener}/x", f"file://{place}/data"
+    for where in (chain, web, aside, f"simplecache::{web}", "memory://x", "s3://bucket/x", "org/name", "", None, 7):
+        config["data"]["where"] = where
+        (run / "config.json").write_text(json.dumps(config))
+        agent = Agent.from_pretrained(run)
+        with pytest.raises(BadShards, match="name it with --data"):
+            agent.evaluate()
+        assert agent.evaluate(place / "data", limit=1)["pairs"] == 1
+    config["data"]["where"] = "hf://org/name@v1"
+    (run / "config.json").write_text(json.dumps(config))
+    assert Agent.from_pretrained(run).description.dataset == "hf://org/name@v1"
+    assert not Listener.seen
+
+
+def test_only_storages_are_opened(listener, tmp_path, run):
+    for url in (
+        f"simplecache::{listener}/x",
+        f"reference::file://{tmp_path}/x",
+        "zip://x",
+        "github://a:b/x",
+        "s3://a::b",
+    ):
+        for command in (("verify", url), ("pull", url, "--out", "back"), ("build", *AOR, "--out", url)):
+            done = run(*command, check=2)
+            assert "expected one of" in done.stderr and len(done.stderr.splitlines()) == 1
+        with pytest.raises(BadShards, match="one of file, local"):
+            Dataset(url)
+    assert not Listener.seen and not [*tmp_path.iterdir()]
+
+
+def test_a_folder_may_be_called_as_a_chain(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pipeline.generate(Spec("aec", 10, 4, 20), Folder(tmp_path / "reference::x"), Local())
+    assert Dataset("reference::x").shards.keys() == pull("reference::x", Folder("back"))[0].files.keys()
 
 
 HOSTILE = {
@@ -77,8 +156,6 @@ def test_hostile_metadata_is_refused_before_memory_is_taken(place, case, tmp_pat
         text = text.replace('"BILLION"', "[" + ",".join(['"a"'] * 20_000_000) + "]")
     pq.write_table(table.replace_schema_metadata({"aegen": text}), path)
     manifest = json.loads((folder / "manifest.json").read_text())
-    from aegen.shards import file_info
-
     info = file_info(path, len(table))
     manifest["files"]["augmented/train-00000-of-00001.parquet"] |= {"bytes": info.bytes, "sha256": info.sha256}
     (folder / "manifest.json").write_text(json.dumps(manifest))
@@ -89,6 +166,162 @@ def test_hostile_metadata_is_refused_before_memory_is_taken(place, case, tmp_pat
         )
         assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr[-2000:]
         assert path.name in done.stderr or "augmented" in done.stderr
+
+
+BOMBS = {"pairs": "source", "expert": "state", "augmented": "action"}
+
+
+def bomb(path, column, value, encoding=None, rows=3000):
+    """Write a shard whose rows all hold one value, in a few bytes; the manifest is kept in step."""
+    table = pq.read_table(path)
+    about = pq.read_metadata(path).metadata[b"aegen"]
+    one = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([value]))
+    if column == "action":
+        # The first list is empty: it shows nothing of the rest.
+        one = pa.ListArray.from_arrays(pa.array([0, 0, *range(2, rows + 1)], pa.int32()), one)
+    place = table.schema.get_field_index(column)
+    table = table.take(pa.array([0] * rows)).set_column(place, column, one)
+    options = {"column_encoding": {column: encoding}, "use_dictionary": False} if encoding else {}
+    with pq.ParquetWriter(
+        path, table.schema.remove_metadata(), compression="zstd", store_schema=False, write_statistics=False, **options
+    ) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"aegen": about})
+    listed = json.loads((path.parents[1] / "manifest.json").read_text())
+    listed["files"][f"{path.parent.name}/{path.name}"] = vars(file_info(path, rows))
+    (path.parents[1] / "manifest.json").write_text(json.dumps(listed))
+
+
+READ = """
+import sys
+from pathlib import Path
+import trainer.data
+from aegen.errors import BadData
+from aegen.shards import read_batches
+from trainer.data import PAIR_COLUMNS, STEP_COLUMNS, Dataset
+
+folder = Path(sys.argv[1])
+for name in sys.argv[2:]:
+    config = name.partition("/")[0]
+    data, columns = Dataset(folder), PAIR_COLUMNS if config == "pairs" else STEP_COLUMNS
+    readers = [
+        (BadData, lambda: [*read_batches(folder / name, config)]),
+        (trainer.data.BadData, lambda: data.read(data.shards[name], columns)),
+    ]
+    if config != "pairs":
+        readers.append((trainer.data.BadData, lambda: data.read_groups(data.shards[name], [0])))
+    for refusal, read in readers:
+        try:
+            read()
+            sys.exit(f"{name} was read")
+        except refusal as error:
+            print(error)
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))  # rusage has the parent's too
+print(int(peak.split()[1]) >> 10)
+"""
+
+
+def test_a_few_bytes_do_not_unfold_to_gigabytes(tmp_path, run):
+    folder = tmp_path / "d"
+    pipeline.build(Spec("aor", 10, 4, 60), Folder(folder), Local())
+    names = [f"{config}/train-00000-of-00001.parquet" for config in BOMBS]
+    for name, column in zip(names, BOMBS.values(), strict=True):
+        bomb(folder / name, column, "2 " * 500_000)
+        assert (folder / name).stat().st_size < 1 << 16
+    done = subprocess.run([sys.executable, "-c", READ, folder, *names], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    *refused, megabytes = done.stdout.splitlines()
+    assert len(refused) == 8 and all("unfold" in line for line in refused)
+    assert int(megabytes) < 700  # of which the packages alone are some 300
+    for module, command in (("aegen", ("verify", folder)), ("aegen", ("show", folder)), ("trainer", ("fit", folder))):
+        options = ("--preset", "cpu", "--out", "run") if module == "trainer" else ()
+        done = run(*command, *options, check=2, module=module)
+        assert "unfold" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_many_small_bombs_are_counted_together(tmp_path, monkeypatch):
+    folder = tmp_path / "d"
+    pipeline.build(Spec("aor", 10, 4, 60, rows_per_shard=30), Folder(folder), Local())
+    shards = [*(folder / "expert").glob("train-*")]
+    for path in shards:
+        bomb(path, "state", "2 " * 500, rows=1000)
+    data = Dataset(folder)
+    listed = data.select("expert", "train")
+    assert len(listed) > 1 and len(data.read_all(listed, STEP_COLUMNS)) == 1000 * len(listed)
+    monkeypatch.setattr("trainer.data.MAX_TABLE", 3 << 19)  # one of them fits
+    assert data.read_all(listed[:1], STEP_COLUMNS)["state"].to_pylist() == ["2 " * 500] * 1000
+    with pytest.raises(BadShards, match="too many to hold"):
+        data.read_all(listed, STEP_COLUMNS)
+
+
+def test_texts_that_are_encoded_by_their_differences_are_not_read(tmp_path):
+    folder = tmp_path / "d"
+    pipeline.build(Spec("aor", 10, 4, 60), Folder(folder), Local())
+    path = folder / "expert" / "train-00000-of-00001.parquet"
+    bomb(path, "state", "2 3", encoding="DELTA_BYTE_ARRAY")
+    with pytest.raises(BadData, match="encoded as DELTA_BYTE_ARRAY"):
+        [*read_batches(path, "expert")]
+    data = Dataset(folder)
+    with pytest.raises(BadShards, match="encoded as DELTA_BYTE_ARRAY"):
+        data.read(data.select("expert", "train")[0], STEP_COLUMNS)
+
+
+def hole(path, size=3 << 30):
+    """A file of nothing: none of it on the disk, and none of it in memory."""
+    with path.open("wb") as file:
+        file.truncate(size)
+
+
+def small():
+    resource.setrlimit(resource.RLIMIT_AS, (5 << 29, 5 << 29))
+
+
+def test_what_is_too_large_is_not_read(place, tmp_path, run):
+    folder = tmp_path / "d"
+    folder.mkdir()
+    hole(folder / "manifest.json")
+    pulled = run("pull", folder, "--out", "back", check=2, preexec_fn=small)
+    sent = run("publish", place / "data", "--to", folder, "--workers", 1, check=2, preexec_fn=small)
+    for done in (pulled, sent):
+        assert "bytes of JSON; expected at most" in done.stderr and len(done.stderr.splitlines()) == 1
+    (folder / "manifest.json").unlink()
+    (folder / "manifest.json").symlink_to("/dev/zero")
+    for command in (("verify", folder), ("pull", folder, "--out", "back")):
+        assert "not a file" in run(*command, check=2).stderr
+    with pytest.raises(BadShards, match="not a file"):
+        Dataset(folder)
+
+
+def test_a_checkpoint_is_as_large_as_its_header_and_its_model(place, tmp_path):
+    run = Path(shutil.copytree(place / "run", tmp_path / "run"))
+    path = run / "best.safetensors"
+    sound = path.read_bytes()
+    hole(path, 50 << 30)
+    with pytest.raises(BadShards, match="not readable as JSON"):
+        Agent.from_pretrained(run)
+    path.write_bytes(sound)
+    with path.open("rb+") as file:
+        file.truncate(50 << 30)
+    with pytest.raises(BadShards, match="bytes, its header says"):
+        Agent.from_pretrained(run)
+    header = json.dumps({"x": {"dtype": "U8", "shape": [50 << 30], "data_offsets": [0, 50 << 30]}}).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    with path.open("rb+") as file:
+        file.truncate(8 + len(header) + (50 << 30))
+    with pytest.raises(BadShards, match="the config needs at most"):
+        Agent.from_pretrained(run)
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    with pytest.raises(BadShards, match="not a file"):
+        Agent.from_pretrained(run)
+
+
+def test_shards_beyond_the_hundred_thousandth_are_in_order():
+    total = 100_002
+    names = [shard_name("expert", "train", index, total) for index in range(total)]
+    info = FileInfo(1, 1, "x")
+    assert Manifest({}, dict.fromkeys(reversed(names), info)).shards("expert", "train") == names
+    assert all(map(SHARD.fullmatch, names[-3:]))
 
 
 def test_deep_json_and_huge_manifests_are_refused(place, tmp_path, run):

@@ -23,6 +23,7 @@ from trainer.environment import Verdict
 from trainer.errors import BadData, InvalidText
 from trainer.hub import HubFiles, hub_id
 from trainer.models import build_model, count_parameters
+from trainer.places import check_url
 from trainer.play import Moment, Witness, ending, play, score
 from trainer.policy import Policy
 from trainer.rewriting import rules_of, spoken
@@ -77,7 +78,8 @@ class Agent:
         config, contract = description.config, description.contract
         Runtime(place).check_memory(count_parameters(config, contract, description.knowledge), copies=2)
         policy = build_model(config, contract, description.knowledge)
-        load_weights(policy, load_checkpoint(found[0])[0], found[0])
+        most = 2 * sum(tensor.nbytes for tensor in policy.state_dict().values())  # whatever their precision
+        load_weights(policy, load_checkpoint(found[0], most)[0], found[0])
         agent = cls(policy, description, place)
         agent.weights = digest(found[0])
         return agent
@@ -160,10 +162,7 @@ class Agent:
         witness: Callable[[Dataset, Pairs], Witness] | None = None,
     ) -> dict[str, Any]:
         """Play the pairs of a split: the accuracies, how games ended, and games per second."""
-        where = data or self.description.data.get("where")
-        if not isinstance(where, str | Path):
-            raise BadData("the agent does not say where its data is: name the dataset")
-        dataset = Dataset(where)
+        dataset = Dataset(data or self.description.dataset)
         pairs = load_pairs(dataset, split, self.contract)
         watcher = witness(dataset, pairs) if witness else None
         since = time.perf_counter()
@@ -185,6 +184,7 @@ def find_folder(where: str) -> Path:
     path = Path(where)
     if path.is_dir():
         return path
+    check_url(where)
     name = hub_id(where)
     if not name:
         raise BadData(f"{where}: no such run folder")

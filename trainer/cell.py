@@ -75,7 +75,7 @@ def run_cell(order: dict[str, Any]) -> dict[str, Any]:
         described = describe(order["data"], order["cell"])
         reporter = Reporter() if order["shown"] else Reporter(log)
         result = fit(order["data"], config, out, resume=True, device=order["device"], save_every=100, reporter=reporter)
-        evaluation = evaluate_run(out, order["device"], split=order["cell"]["split"])
+        evaluation = evaluate_run(out, order["device"], order["data"], order["cell"]["split"])
         record = {
             "format": FORMAT,
             **described,

@@ -18,7 +18,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn, uint8
 from torch.optim import Optimizer
 
-from trainer.contract import parse_object
+from trainer.contract import MAX_JSON, parse_object
 from trainer.data import one_line
 from trainer.errors import BadData, Failed
 
@@ -74,10 +74,33 @@ def fingerprint(tensors: Mapping[str, Tensor], state: str) -> str:
     return found.hexdigest()
 
 
-def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What :func:`save_checkpoint` wrote."""
+def read_checked(path: Path, most: int | None) -> bytes:
+    """The bytes of a checkpoint, if they are as many as its header says, and no more than ``most`` of tensors."""
+    if path.exists() and not path.is_file():
+        raise BadData(f"{path}: not a file")
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        start = file.read(8)
+        length = int.from_bytes(start, "little")
+        if length > MAX_JSON:
+            raise BadData(f"{path}: not a checkpoint: a header of {length:,} bytes")
+        header = file.read(length)
+        said = [
+            entry.get("data_offsets") for entry in parse_object(header, str(path)).values() if isinstance(entry, dict)
+        ]
+        ends = [pair[1] for pair in said if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[1], int)]
+        wanted = max(ends, default=0)
+        if size != 8 + length + wanted:
+            raise BadData(f"{path}: not a checkpoint: {size:,} bytes, its header says {8 + length + wanted:,}")
+        if most is not None and wanted > most:
+            raise BadData(f"{path}: {wanted:,} bytes of weights, the config needs at most {most:,}")
+        return start + header + file.read(wanted)
+
+
+def load_checkpoint(path: Path, most: int | None = None) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What :func:`save_checkpoint` wrote; with ``most`` nothing that has more bytes of tensors."""
     try:
-        content = path.read_bytes()  # not mapped: a file that changes meanwhile must not crash the process
+        content = read_checked(path, most)  # not mapped: a file that changes meanwhile must not crash the process
         tensors = load(content)
     except FileNotFoundError as error:
         raise BadData(f"{path}: missing") from error

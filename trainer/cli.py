@@ -14,7 +14,7 @@ import click
 
 from trainer import __version__, interrupt
 from trainer.config import PRESETS, Config, preset
-from trainer.errors import Interrupted, InvalidConfig, MissingExtra, TrainerError, refused
+from trainer.errors import Failed, Interrupted, InvalidConfig, MissingExtra, TrainerError, refused
 
 EXTRA = {"torch", "numpy", "pyarrow", "safetensors", "tensorboard", "fsspec", "huggingface_hub"}
 
@@ -33,6 +33,8 @@ class Commands(click.Group):
             self._fail(MissingExtra(name))
         except TrainerError as error:
             self._fail(error)
+        except MemoryError:
+            self._fail(Failed("not enough memory"))
         except KeyboardInterrupt:
             self._fail(Interrupted(interrupt.said(context.invoked_subcommand)))
         except BrokenPipeError:

@@ -2,25 +2,27 @@
 
 The order is the defence: the manifest first (which files, how large, which hashes), then the footers of the
 shards (schema, description, row counts), and only then rows. A folder is a local path, a hub id
-(``org/name``, ``hf://org/name@revision``), or any URL that fsspec reads.
+(``org/name``, ``hf://org/name@revision``), or the URL of a storage.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trainer.contract import KEY, Contract, Fields, check_format, merge, parse_object
 from trainer.errors import BadData, MissingExtra, TrainerError
-from trainer.hub import SCHEME, HubFiles, hub_id
+from trainer.hub import SCHEME, HubFiles, hub_id, masked
+from trainer.places import LOCAL, check_url
 
 Config = Literal["pairs", "expert", "variants_expert", "augmented", "tags"]
 Split = Literal["train", "validation", "test"]
@@ -28,12 +30,17 @@ Split = Literal["train", "validation", "test"]
 MAX_FOOTER = 1 << 26  # bytes of one Parquet footer
 MAX_SHARD = 1 << 36  # declared bytes of one shard
 MAX_ROWS = 1 << 40
-MAX_RAW = 1 << 32  # uncompressed bytes of one row group
+MAX_RAW = 1 << 30  # bytes of one row group, uncompressed and without dictionaries
+MAX_TABLE = 1 << 32  # bytes of all rows that are read at once
+PART = 1 << 16  # rows of which references are counted at once
+# How texts may be encoded: as long as they are, or as references to a dictionary. What else there is can be a few bytes
+# that stand for gigabytes.
+PLAIN = {"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"}
+REFERENCES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 
 SHARD = re.compile(
-    r"(pairs|expert|variants_expert|augmented|tags)/(train|validation|test)-([0-9]{5})-of-([0-9]{5})\.parquet"
+    r"(pairs|expert|variants_expert|augmented|tags)/(train|validation|test)-([0-9]{5,})-of-([0-9]{5,})\.parquet"
 )
-_SECRET = re.compile(r"//[^/@]*:[^/@]*@")
 
 STEP_COLUMNS = {
     "pair": pa.int64(),
@@ -68,15 +75,17 @@ class Footer:
 
 
 def locate(where: str) -> tuple[Any, str]:
-    """What opens files, and the path of a dataset folder, a hub id or an fsspec URL."""
-    if _SECRET.search(where):
-        raise BadData("a password in the URL would be seen: leave it to the environment or fsspec's settings")
+    """What opens files, and the path of a dataset folder, a hub id or the URL of a storage."""
+    check_url(where)
     if name := hub_id(where):
         return HubFiles(where, name, "dataset"), ""
     try:
         import fsspec
     except ImportError as error:
         raise MissingExtra("fsspec") from error
+    scheme, mark, path = where.rpartition("://")
+    if not mark or scheme in LOCAL:  # fsspec would take a folder a::b for a chain
+        return fsspec.filesystem("file"), str(Path(path).absolute())
     try:
         filesystem, path = fsspec.core.url_to_fs(where)
     except ImportError as error:
@@ -101,6 +110,8 @@ class Dataset:
 
     def _read_manifest(self) -> dict[str, Any]:
         path = f"{self.root}/manifest.json"
+        if self.local and Path(path).exists() and not Path(path).is_file():  # a device never ends
+            raise BadData(f"{self.where}: manifest.json is not a file")
         try:
             with self.filesystem.open(path, "rb") as file:
                 text = file.read((1 << 26) + 1)
@@ -111,6 +122,11 @@ class Dataset:
                 raise
             raise BadData(f"{self.where}: {one_line(error)}") from error
         return parse_object(text, f"{self.where}/manifest.json")
+
+    @property
+    def local(self) -> bool:
+        """Whether it is a folder of this machine."""
+        return not isinstance(self.filesystem, HubFiles) and "file" in self.filesystem.protocol
 
     def _parse_files(self, manifest: dict[str, Any]) -> dict[str, Shard]:
         where = f"{self.where}/manifest.json"
@@ -189,12 +205,19 @@ class Dataset:
             (name, Contract.parse(footer.description, name)) for name, footer in zip(where, footers, strict=True)
         )
 
-    def read(self, shard: Shard, columns: dict[str, pa.DataType]) -> pa.Table:
+    def read(self, shard: Shard, columns: dict[str, pa.DataType], most: int = MAX_TABLE) -> pa.Table:
         """All rows of one shard; its bytes are held against the manifest's hash first."""
         with self._open(shard) as file:
             content = file.read()
             self._hold(shard, hashlib.sha256(content))
-            return pq.ParquetFile(pa.BufferReader(content)).read(columns=list(columns))
+            return self._rows(shard, pa.BufferReader(content), columns, None, most)
+
+    def read_all(self, shards: Iterable[Shard], columns: dict[str, pa.DataType]) -> pa.Table:
+        """All rows of some shards."""
+        tables: list[pa.Table] = []
+        for shard in shards:
+            tables.append(self.read(shard, columns, MAX_TABLE - sum(table.nbytes for table in tables)))
+        return pa.concat_tables(tables)
 
     def check(self, shard: Shard) -> None:
         """Hold the bytes of one shard against the manifest's hash, without keeping them."""
@@ -211,7 +234,24 @@ class Dataset:
     def read_groups(self, shard: Shard, groups: list[int]) -> pa.Table:
         """Some row groups of one shard of steps, without the rest."""
         with self._open(shard) as file:
-            return pq.ParquetFile(file).read_row_groups(groups, columns=list(STEP_COLUMNS))
+            return self._rows(shard, file, STEP_COLUMNS, groups, MAX_TABLE)
+
+    def _rows(
+        self, shard: Shard, file: pa.NativeFile, columns: dict[str, pa.DataType], groups: list[int] | None, most: int
+    ) -> pa.Table:
+        """Some row groups, or all; memory is only taken for as many bytes as they may have."""
+        with pq.ParquetFile(file) as reader:
+            referring = references(reader.metadata)
+            folded = pq.ParquetFile(file, metadata=reader.metadata, read_dictionary=referring)
+            tables, taken = [], 0
+            for group in range(reader.num_row_groups) if groups is None else groups:
+                size = unfolded(folded, group, referring)
+                if size > MAX_RAW or taken + size > most:
+                    found = f"rows that unfold to {taken + size:,} bytes, too many to hold"
+                    raise BadData(f"{self.where}/{shard.name}: {found}")
+                tables.append(reader.read_row_group(group, columns=list(columns)))
+                taken += tables[-1].nbytes
+            return pa.concat_tables(tables) if tables else reader.schema_arrow.empty_table().select(list(columns))
 
     @contextmanager
     def _open(self, shard: Shard) -> Iterator[Any]:
@@ -243,6 +283,53 @@ class Dataset:
         return {shard.name: shard.sha256 for shard in self.select(config, split)}
 
 
+def leaves(metadata: pq.FileMetaData, group: int) -> Iterator[pq.ColumnChunkMetaData]:
+    """What the footer says of the columns of a row group."""
+    row_group = metadata.row_group(group)
+    return map(row_group.column, range(row_group.num_columns))
+
+
+def references(metadata: pq.FileMetaData) -> list[str]:
+    """The columns of texts that refer to a dictionary: a few bytes of them can stand for gigabytes."""
+    found = set()
+    for column in (column for group in range(metadata.num_row_groups) for column in leaves(metadata, group)):
+        if column.physical_type == "BYTE_ARRAY" and ({*column.encodings} - PLAIN or column.has_dictionary_page):
+            if foreign := {*column.encodings} - PLAIN - REFERENCES:
+                raise ValueError(f"texts encoded as {', '.join(sorted(foreign))}")
+            found.add(column.path_in_schema)
+    return sorted(found)
+
+
+def unfolded(folded: pq.ParquetFile, group: int, referring: list[str]) -> int:
+    """Bytes of a row group's values, at most, and of all texts that they refer to; its references stay such."""
+    size = 0
+    for column in leaves(folded.metadata, group):
+        size += max(column.total_uncompressed_size, 8 * column.num_values)
+        if size > MAX_RAW:
+            break
+        if column.path_in_schema in referring:
+            size += referred(folded, group, column.path_in_schema.partition(".")[0], column.num_values)
+    return size
+
+
+def referred(folded: pq.ParquetFile, group: int, name: str, count: int) -> int:
+    """Bytes of the texts that a column refers to: as if all were the longest, or exact where that would be too many."""
+    first = next(texts(folded, group, name, 1), None)
+    if first is not None and first.null_count < len(first):  # what is empty shows no dictionary
+        most: int = count * pc.max(pc.binary_length(first.dictionary)).as_py()
+        if most <= MAX_RAW:
+            return most
+    parts = texts(folded, group, name, PART)
+    return sum(pc.sum(pc.binary_length(part.dictionary).take(part.indices)).as_py() or 0 for part in parts)
+
+
+def texts(folded: pq.ParquetFile, group: int, name: str, rows: int) -> Iterator[pa.Array]:
+    """The values of a column of texts or of lists of them, so many rows at a time."""
+    for batch in folded.iter_batches(batch_size=rows, row_groups=[group], columns=[name], use_threads=False):
+        found = batch.column(0)
+        yield found.flatten() if pa.types.is_list(found.type) or pa.types.is_large_list(found.type) else found
+
+
 def leading(footers: list[Footer], rows: int | None) -> list[Footer]:
     """The first shards with no more than so many rows together, but at least one that has some; without a limit all."""
     kept: list[Footer] = []
@@ -268,4 +355,4 @@ def same_type(found: pa.DataType, needed: pa.DataType) -> bool:
 
 def one_line(error: BaseException) -> str:
     """An error of another library in one short line."""
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    return masked(" ".join(str(error).split()))[:200] or type(error).__name__

@@ -22,12 +22,14 @@ def evaluate_run(
     agent, kept = Agent.from_pretrained(run, device), []
 
     def witness(dataset: Dataset, pairs: Pairs) -> Outcomes:
-        kept.append(Outcomes(agent, pairs, expert_actions(dataset, split, agent.contract, pairs)))
-        return kept[0]
+        trained_on = agent.description.data.get("files", {})
+        own = dataset.hashes("pairs", "validation").items() <= trained_on.items()
+        kept.append((own, Outcomes(agent, pairs, expert_actions(dataset, split, agent.contract, pairs))))
+        return kept[0][1]
 
     result = agent.evaluate(data, split, limit, witness)
-    folder = Path(run)
-    if folder.is_dir() and not limit and data is None:
-        write_json(folder / f"outcomes-{split}.json", kept[0].to_json(), indent=None)
+    folder, (own, outcomes) = Path(run), kept[0]
+    if folder.is_dir() and not limit and own:
+        write_json(folder / f"outcomes-{split}.json", outcomes.to_json(), indent=None)
         write_json(folder / f"evaluation-{split}.json", result)
     return result

@@ -34,6 +34,8 @@ from typing import Any
 from trainer.config import Config, preset
 from trainer.data import Split
 from trainer.errors import BadData, InvalidConfig, MissingExtra
+from trainer.hub import SCHEME
+from trainer.places import check_url
 
 # Without demonstrations there is nothing to augment.
 WITHOUT_TA = ("end2end", "tagging", "recurrence", "recurrence-star")
@@ -94,7 +96,9 @@ class Cell:
         run = str(out / self.name)
         split = [] if self.split == "test" else ["--split", self.split]
         fit = ["trainer", "fit", self.source.path, "--preset", self.preset, *options, "--out", run]
-        return [shlex.join(fit), shlex.join(["trainer", "evaluate", run, *split])]
+        path = self.source.path
+        data = ["--data", path] if "://" in path and not path.startswith(SCHEME) else []  # as a run may not say it
+        return [shlex.join(fit), shlex.join(["trainer", "evaluate", run, *data, *split])]
 
 
 def option(key: str, value: Any) -> list[str]:
@@ -201,6 +205,7 @@ class _Reader:
             place = f"[[data]] {number}"
             self._only(table, self.DATA, place)
             required = {key: self.text(table, key, place) for key in ("task", "path")}
+            check_url(required["path"])
             optional = {key: self.text(table, key, place) for key in ("build", "metric", "design") if key in table}
             for key, value in (required | optional).items():
                 if key not in ("path", "build") and not PART.fullmatch(value):

@@ -79,8 +79,18 @@ def without_token(error: BaseException) -> str:
     text = str(error)
     if token := import_client().get_token():
         text = text.replace(token, "…")
-    text = re.sub(r"Bearer [^\s'\"]+", "Bearer …", text)  # however it was quoted
+    text = re.sub(r"Bearer [^\s'\"]+", "Bearer …", masked(text))  # however it was quoted
     return " ".join(text.split())[:200] or type(error).__name__
+
+
+def masked(text: str) -> str:
+    """The error of another library without what stands before an @ or behind a ? in its URLs.
+
+    >>> masked("no https://me:word@host/x and no https://host/x?key=word")
+    'no https://…@host/x and no https://host/x?…'
+    """
+    text = re.sub(r"://[^\s'\"]*@", "://…@", text)
+    return re.sub(r"(://[^\s'\"?#]*[?#])[^\s'\"]+", r"\1…", text)
 
 
 def import_client() -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
 import torch
 
 from trainer.config import Config
@@ -81,7 +80,7 @@ def load_lessons(dataset: Dataset, footers: Sequence[Footer], contract: Contract
     """All steps of some shards in memory."""
     if contract.game != "text":
         return load_steps(dataset, footers, contract, strict)
-    table = pa.concat_tables([dataset.read(footer.shard, PAIR_COLUMNS) for footer in footers])
+    table = dataset.read_all((footer.shard for footer in footers), PAIR_COLUMNS)
     if not len(table) or any(table[name].null_count for name in PAIR_COLUMNS):
         raise BadData(f"{dataset.where}/pairs: no rows, or a row with an empty cell")
     states, lengths, readable = encode_texts(one_chunk(table["source"]), contract)

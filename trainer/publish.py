@@ -12,6 +12,7 @@ from trainer.contract import parse_object
 from trainer.errors import BadData, Failed, FolderConflict, InvalidConfig
 from trainer.hub import HUB_ID, SCHEME, explained, hub_id, import_client
 from trainer.models import find_model
+from trainer.places import LOCAL, check_url
 from trainer.run import Description
 
 MEASURES = {
@@ -20,12 +21,12 @@ MEASURES = {
     "equation_accuracy": "Equation accuracy",
 }
 SPLITS = ("test", "validation")
-LOCAL = ("file://", "local://")
 MARK = 'library_name: "aegen"'
 
 
 def publish(run: Path, to: str, private: bool = False) -> str:
     """Publish the best agent of a run to ``hf://org/name`` or into a folder; returns where it is now."""
+    check_url(to)
     if to.startswith(SCHEME):
         name = to.removeprefix(SCHEME)
         if not HUB_ID.fullmatch(name) or "@" in name:
@@ -64,8 +65,8 @@ def prepare(run: Path, folder: Path, name: str) -> None:
     tensors, facts = load_checkpoint(run / "best.safetensors")
     results = measured(run, facts, description.data.get("where"))
     public = description.to_json()
-    where = str(public["data"].get("where"))
-    if "://" not in where or where.startswith(LOCAL):
+    scheme, mark, _ = str(public["data"].get("where")).partition("://")
+    if not mark or scheme in LOCAL:
         public["data"] = public["data"] | {"where": None}  # a path on this machine tells others nothing
     (folder / "model.safetensors").unlink(missing_ok=True)  # those of another agent must not meet this config
     write_json(folder / "config.json", public)

@@ -21,6 +21,7 @@ from trainer.config import Config
 from trainer.contract import MAX_JSON, Contract, Fields, check_format, parse_object
 from trainer.data import Dataset
 from trainer.errors import BadData, Failed, FolderConflict, refused
+from trainer.hub import SCHEME, hub_id
 from trainer.lessons import hashes
 from trainer.models import find_model
 
@@ -71,6 +72,14 @@ class Description:
             find_model(config.model).parse_knowledge(values.get("knowledge"), contract, str(path)),
         )
 
+    @property
+    def dataset(self) -> str:
+        """Where the data is, if a stranger's file may say it: on the hub, or in a folder that is here."""
+        where = self.data.get("where")
+        if isinstance(where, str) and (hub_id(where) if where.startswith(SCHEME) else is_folder(where)):
+            return where
+        raise BadData("the agent does not say where on the hub or in which folder its data is: name it with --data")
+
     def to_json(self) -> dict[str, Any]:
         """The content of ``config.json``."""
         known = {} if self.knowledge is None else {"knowledge": self.knowledge.to_json()}
@@ -94,6 +103,14 @@ def versions() -> dict[str, Any]:
         except metadata.PackageNotFoundError:
             continue  # run from a checkout
     return found
+
+
+def is_folder(path: str) -> bool:
+    """Whether this is the path of a folder that is there, and no URL."""
+    try:
+        return bool(path) and "://" not in path and Path(path).is_dir()
+    except OSError:  # a name that no folder can have
+        return False
 
 
 class Run:

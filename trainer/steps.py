@@ -191,7 +191,7 @@ def one_chunk(column: pa.ChunkedArray) -> Any:
 def load_steps(dataset: Dataset, footers: Sequence[Footer], contract: Contract, strict: bool = True) -> Steps:
     """All steps of some shards in memory."""
     where = f"{dataset.where}/{footers[0].shard.name.rsplit('/', 1)[0]}"
-    table = pa.concat_tables([dataset.read(footer.shard, STEP_COLUMNS) for footer in footers])
+    table = dataset.read_all((footer.shard for footer in footers), STEP_COLUMNS)
     if not len(table):
         raise BadData(f"{where}: no rows")
     return encode_steps(table, contract, where, strict)
@@ -213,15 +213,14 @@ class Pairs:
 
 def load_pairs(dataset: Dataset, split: Split, contract: Contract, rows: int | None = None) -> Pairs:
     """The pairs of one split; with ``rows`` only those of the first shards, up to that many."""
-    tables = []
-    for footer in leading(dataset.footers("pairs", split), rows):
+    footers = leading(dataset.footers("pairs", split), rows)
+    for footer in footers:
         for name in ("task", "tokens", "arithmetic"):
             found, needed = footer.description.get(name), getattr(contract, name)
             if found != needed:
                 where = f"{dataset.where}/{footer.shard.name}"
                 raise BadData(f"{where}: field {name!r} is {str(found)[:60]!r}, the agent plays {needed!r}")
-        tables.append(dataset.read(footer.shard, PAIR_COLUMNS))
-    table = pa.concat_tables(tables)
+    table = dataset.read_all((footer.shard for footer in footers), PAIR_COLUMNS)
     if any(table[name].null_count for name in PAIR_COLUMNS):
         raise BadData(f"{dataset.where}/pairs/{split}: a row with an empty cell")
     if not len(table):

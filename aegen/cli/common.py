@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from aegen import interrupt
-from aegen.errors import AegenError
+from aegen.errors import AegenError, InvalidSpec
 
 if TYPE_CHECKING:
     from aegen.engine import Engine
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from aegen.remote import Remote
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-FOLDER = click.Path(path_type=Path)
 # What another name or another place would mend.
 WRONG_USE = (PermissionError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
 WRONG_NAME = {errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
@@ -40,7 +39,19 @@ class Place(click.ParamType[Any]):
         return location(value)
 
 
-PLACE = Place()
+class Here(Place):
+    """A file or folder of this machine."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        place = super().convert(value, param, ctx)
+        if not isinstance(place, Path):
+            raise InvalidSpec(f"{place}: expected a file or folder on this machine")
+        return place
+
+
+PLACE, FOLDER = Place(), Here()
 
 
 class Commands(click.Group):
@@ -52,6 +63,8 @@ class Commands(click.Group):
                 return super().invoke(ctx)
         except AegenError as error:
             _fail(str(error), error.exit_code)
+        except MemoryError:
+            _fail("not enough memory", 1)
         except KeyboardInterrupt:
             _fail(interrupt.SAID, interrupt.CODE)
         except BrokenPipeError:

@@ -8,13 +8,15 @@ import pytest
 
 from aegen import pipeline
 from aegen.engine import Local
-from aegen.errors import BadData, FolderConflict, InvalidSpec, NoAccess
+from aegen.errors import BadData, Failed, FolderConflict, InvalidSpec, NoAccess
 from aegen.folder import Folder
 from aegen.publish import Target, publish, pull
 from aegen.spec import Spec
 from tests.aegen.test_publish import files
+from trainer.agent import find_folder
 from trainer.data import STEP_COLUMNS, Dataset
 from trainer.errors import BadData as BadShards
+from trainer.publish import publish as publish_agent
 
 
 @pytest.fixture(scope="module")
@@ -122,9 +124,53 @@ def test_nobody_is_there(aegen, here, monkeypatch):
 
 
 def test_a_password_in_a_url_is_refused_and_not_shown(here):
-    for url in ("ftp://me:pa55@127.0.0.1/x", "simplecache::ftp://me:pa55@127.0.0.1/x"):
-        with pytest.raises(InvalidSpec, match="a password in the URL") as refused:
-            pull(url, Folder(here / "back"))
-        with pytest.raises(BadShards, match="a password in the URL") as also:
-            Dataset(url)
-        assert "pa55" not in f"{refused.value}{also.value}"
+    urls = [f"s3://{me}@127.0.0.1/x" for me in ("me:pa55", "me:wo/pa55", "pa55", "me:pa55@more")]
+    urls += ["simplecache::ftp://me:pa55@127.0.0.1/x", "https://host/x?token=pa55", "https://host/x#token=pa55"]
+    for url in urls:
+        for use in (
+            lambda url: pull(url, Folder(here / "back")),
+            lambda url: publish(Folder(here / "seed0"), Target(url), Local(), dry_run=True),
+            Folder,
+            Dataset,
+            find_folder,
+            lambda url: publish_agent(here, url),
+        ):
+            with pytest.raises((InvalidSpec, BadShards), match="a password in the URL") as refused:
+                use(url)
+            assert "pa55" not in f"{refused.value}"
+    for url in ("hf://me:pa55@org/name", "hf://pa55@org/name", "hf://org/name?token=pa55"):
+        for use in (lambda url: pull(url, Folder(here / "back")), Folder, Dataset):
+            with pytest.raises((InvalidSpec, BadShards)) as refused:
+                use(url)
+            assert "pa55" not in f"{refused.value}"
+
+
+def test_a_password_is_refused_by_all_commands(aegen, here):
+    for url in ("s3://AKIAKEY:s3_secret@bucket/x", "s3://AKIAKEY:s3/s3_secret@bucket/x", "https://host/x?t=s3_secret"):
+        build = ("build", "aor", "--n", 10, "--l", 4, "--d", 20, "--out", url)
+        commands = [
+            build,
+            ("verify", url),
+            ("card", url),
+            ("pull", "seed0", "--out", url),
+            ("publish", url, "--to", "x"),
+        ]
+        for command in commands:
+            assert "a password in the URL" in aegen(*command, check=2)
+        assert "a password in the URL" in aegen("fit", url, "--out", "run", check=2, module="trainer")
+
+
+def test_errors_of_a_storage_show_no_password(here, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("cannot reach https://me:pa/55@host/x nor 'https://host/x?sig=pa55&more'")
+
+    monkeypatch.setattr("fsspec.implementations.memory.MemoryFileSystem.isfile", fail)
+    monkeypatch.setattr("fsspec.implementations.memory.MemoryFileSystem.open", fail)
+    with pytest.raises(
+        Failed, match=r"memory://d/manifest.json: cannot reach https://…@host/x nor 'https://host/x\?…'"
+    ):
+        assert Folder("memory://d").finished
+    with pytest.raises(Failed, match="cannot reach https://…@host/x nor"):
+        pull("memory://d", Folder(here / "back"))
+    with pytest.raises(BadShards, match="cannot reach https://…@host/x nor"):
+        Dataset("memory://d")
