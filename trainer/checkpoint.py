@@ -22,7 +22,7 @@ from trainer.contract import MAX_JSON, parse_object
 from trainer.data import one_line
 from trainer.errors import BadData, Failed
 
-STATE, HASH = "trainer", "sha256"
+ENTRY, STATE, HASH = "trainer", "state", "sha256"
 MODEL, OPTIMIZER = "model.", "optimizer."
 
 
@@ -58,10 +58,11 @@ def write_json(path: Path, value: Mapping[str, Any], indent: int | None = 1) -> 
 
 
 def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-    """Tensors and a small state as one file."""
+    """Tensors and a small state as one file, the same bytes for the same content."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(state)
-    write(path, save(plain, metadata={STATE: text, HASH: fingerprint(plain, text)}))
+    about = json.dumps({STATE: text, HASH: fingerprint(plain, text)})
+    write(path, save(plain, metadata={ENTRY: about}))  # one entry: safetensors writes several in any order
 
 
 def fingerprint(tensors: Mapping[str, Tensor], state: str) -> str:
@@ -108,8 +109,9 @@ def load_checkpoint(path: Path, most: int | None = None) -> tuple[dict[str, Tens
         raise BadData(f"{path}: not a checkpoint: {one_line(error)}") from error
     size = int.from_bytes(content[:8], "little")
     header = parse_object(content[8 : 8 + size], str(path)).get("__metadata__", {})
-    state = header.get(STATE, "{}")
-    if header.get(HASH) != fingerprint(tensors, state):
+    about = parse_object(header.get(ENTRY, "{}"), str(path))
+    state = about.get(STATE)
+    if not isinstance(state, str) or about.get(HASH) != fingerprint(tensors, state):
         raise BadData(f"{path}: altered: its content is not what its SHA-256 says")
     return tensors, parse_object(state, str(path))
 

@@ -149,6 +149,14 @@ def test_two_runs_cannot_share_a_folder(insert, tmp_path):
     fit(insert, tiny(epochs=1), tmp_path / "run", device="cpu", reporter=Second(quiet=True))
 
 
+def test_the_same_content_is_the_same_bytes(tmp_path):
+    tensors = {f"layer.{number}": torch.full((3,), float(number)) for number in range(5)}
+    for number in range(20):
+        save_checkpoint(tmp_path / str(number), tensors, {"epoch": 1, "updates": 2})
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
+    assert load_checkpoint(tmp_path / "0")[1] == {"epoch": 1, "updates": 2}
+
+
 def test_damaged_checkpoints_are_named(insert, tmp_path):
     fit(insert, tiny(epochs=1), tmp_path / "run", **QUIET)
     last = tmp_path / "run" / "last.safetensors"
