@@ -86,9 +86,8 @@ def read_checked(path: Path, most: int | None) -> bytes:
         if length > MAX_JSON:
             raise BadData(f"{path}: not a checkpoint: a header of {length:,} bytes")
         header = file.read(length)
-        said = [
-            entry.get("data_offsets") for entry in parse_object(header, str(path)).values() if isinstance(entry, dict)
-        ]
+        entries = parse_object(header, f"{path}: not a checkpoint").values()
+        said = [entry.get("data_offsets") for entry in entries if isinstance(entry, dict)]
         ends = [pair[1] for pair in said if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[1], int)]
         wanted = max(ends, default=0)
         if size != 8 + length + wanted:
