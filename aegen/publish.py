@@ -85,6 +85,8 @@ def publish(
         return Published(target.to, files, False)
     if any(not (folder / name).is_file() or (folder / name).read_bytes() != made[name] for name in made):
         with folder.writing():
+            if folder.manifest() != manifest:
+                raise FolderConflict(f"{folder.path}: it has changed since it was verified; run the same command again")
             write_companions(folder, made)
     stale = [name for name in COMPANIONS if name not in made]
     if target.to.startswith(hub.SCHEME):
@@ -133,14 +135,11 @@ def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
     except FileNotFoundError:
         raise BadData(f"{source}: no {MANIFEST}, so no finished dataset is there") from None
     manifest = parse_manifest(raw, f"{source}/{MANIFEST}")
-    if out.finished:
-        if out.manifest() != manifest:
-            found = "; ".join(differences(out.manifest().spec, manifest.spec)) or "other files"
-            raise FolderConflict(f"{out.path} holds another dataset: {found}")
+    if _pulled(out, manifest):
         return manifest, False
-    check_card(out)
-    out.check_same(manifest.spec)  # what an interrupted build left is not overwritten
     with out.writing():
+        if _pulled(out, manifest):  # before the folder was ours, anybody could write to it
+            return manifest, False
         for name, wanted in manifest.files.items():
             if not (out / name).is_file() or file_info(out / name, wanted.rows) != wanted:
                 try:
@@ -156,6 +155,18 @@ def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
         with Aside(out / MANIFEST) as aside:
             aside.write_bytes(raw)
     return manifest, True
+
+
+def _pulled(out: Folder, manifest: Manifest) -> bool:
+    """Whether all of it is there already; an error if the folder holds something else."""
+    if out.finished:
+        if out.manifest() != manifest:
+            found = "; ".join(differences(out.manifest().spec, manifest.spec)) or "other files"
+            raise FolderConflict(f"{out.path} holds another dataset: {found}")
+        return True
+    check_card(out)
+    out.check_same(manifest.spec)  # what an interrupted build left is not overwritten
+    return False
 
 
 def _copy(source: str, opener: Opener, name: str, out: Folder, wanted: FileInfo | None = None) -> None:
