@@ -99,8 +99,10 @@ def publish(
     where = storage.Place.open(target.to)
     if where.is_folder(folder.here):
         raise FolderConflict(f"{target.to}: this is the dataset itself")
-    there = _replaceable(target, where, manifest)
-    return Published(target.to, files, where.send(folder, list(files), stale, manifest, there))
+    _replaceable(target, where, manifest)  # before anything is touched there
+    with where.writing():
+        there = _replaceable(target, where, manifest)
+        return Published(target.to, files, where.send(folder, list(files), stale, manifest, there))
 
 
 def _replaceable(target: Target, place: hub.Repository | storage.Place, manifest: Manifest) -> Manifest | None:

@@ -18,6 +18,7 @@ from aegen.folder import Folder
 from aegen.hub import one_line
 from aegen.publish import Target, publish, pull, targets
 from aegen.spec import Spec
+from aegen.storage import Place
 from tests.hub import Hub, Repository
 
 TOKEN = "hf_secret"
@@ -358,6 +359,48 @@ def test_half_a_manifest_can_be_replaced(here):
         publish(seed0, Target(str(to)), Local())
     assert publish(seed0, Target(str(to), force=True), Local()).changed
     assert files(to) == files(here / "seed0")
+
+
+def test_a_bit_that_a_folder_lost_is_sent_again(here):
+    to, seed0 = here / "to", Folder(here / "seed0")
+    publish(seed0, Target(str(to)), Local())
+    shard = to / seed0.manifest().shards("expert", "train")[0]
+    raw = bytearray(shard.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    shard.write_bytes(raw)
+    assert publish(seed0, Target(str(to)), Local()).changed
+    assert files(to) == files(here / "seed0")
+    assert not publish(seed0, Target(f"file://{to}"), Local()).changed
+
+
+def test_a_folder_has_one_publisher_at_a_time(here):
+    to = here / "to"
+    with Folder(to).writing(), pytest.raises(FolderConflict, match="another process is writing"):
+        publish(Folder(here / "seed0"), Target(str(to)), Local())
+    assert files(to) == {}
+
+
+def test_a_killed_publisher_leaves_nothing_for_good(here):
+    to, seed0 = here / "to", Folder(here / "seed0")
+    publish(seed0, Target(str(to)), Local())
+    for name in (".manifest.json.0.part", "pairs/.train-00000-of-00001.parquet.0.part"):
+        (to / name).write_bytes(b"half")
+    assert not publish(seed0, Target(str(to)), Local()).changed
+    assert files(to) == files(here / "seed0")
+
+
+def test_a_rival_that_publishes_something_else_meanwhile_wins(here, monkeypatch):
+    to, real = str(here / "to"), Place.writing
+
+    def late(place):
+        monkeypatch.setattr(Place, "writing", real)
+        publish(Folder(here / "seed1"), Target(to), Local())
+        return real(place)
+
+    monkeypatch.setattr(Place, "writing", late)
+    with pytest.raises(FolderConflict, match="pairs.seed is 1 there, 0 asked"):
+        publish(Folder(here / "seed0"), Target(to), Local())
+    assert files(here / "to") == files(here / "seed1")
 
 
 def test_shards_that_are_not_ours_are_not_removed(here):
