@@ -28,6 +28,7 @@ from aegen.shards import (
     open_shard,
     parse_json,
     shard_parts,
+    sweep_sent,
 )
 
 MANIFEST = "manifest.json"
@@ -160,6 +161,8 @@ class Folder:
                 self._remove_parts()
 
     def _remove_parts(self) -> None:
+        if isinstance(self.path, Remote):
+            sweep_sent()
         for part in [*self.path.glob(f".*{PART}"), *self.path.glob(f"*/.*{PART}")]:
             part.unlink(missing_ok=True)
 

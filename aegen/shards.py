@@ -14,6 +14,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from aegen.spec import SPLITS
 FORMAT = 1
 ROW_GROUP = 1 << 16
 PART = ".part"
+SENDING = f".sending{PART}"  # ends the name of a file of this machine that is on its way to a storage
 DESCRIPTION_KEY = "aegen"
 # What a reader is willing to take memory for, in bytes.
 MAX_DESCRIPTION = 1 << 26  # of JSON
@@ -99,16 +101,22 @@ def fsync_folder(folder: Path) -> None:
 class Aside:
     """A file that is filled aside and appears under its name in one step; on any error nothing is left of it.
 
-    What goes to a storage is filled on this machine first.
+    What goes to a storage is filled on this machine first; what a killed process left of that, the next one removes.
     """
 
+    aside: Path
+
     def __init__(self, path: Path | Remote) -> None:
-        folder = Path(tempfile.gettempdir()) if isinstance(path, Remote) else path.parent
-        folder.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self.aside = folder / f".{path.name}.{uuid.uuid4().hex}{PART}"
+        self._lock: int | None = None
+        if not isinstance(path, Remote):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.aside = path.parent / f".{path.name}.{uuid.uuid4().hex}{PART}"
 
     def __enter__(self) -> Path:
+        if isinstance(self.path, Remote):
+            sweep_sent()
+            self.aside, self._lock = _locked_file(self.path.name)
         return self.aside
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -124,6 +132,35 @@ class Aside:
                 fsync_folder(self.path.parent)
         finally:
             self.aside.unlink(missing_ok=True)
+            if self._lock is not None:
+                os.close(self._lock)
+
+
+def _locked_file(name: str) -> tuple[Path, int]:
+    """A new temporary file, and the lock on it that shows for as long as our process lives that it is in use."""
+    import fcntl
+
+    while True:
+        path = Path(tempfile.gettempdir()) / f".{name}.{uuid.uuid4().hex}{SENDING}"
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return path, descriptor
+        os.close(descriptor)  # swept before it was locked
+
+
+def sweep_sent() -> None:
+    """Remove the temporary files of processes that were killed while they sent something to a storage."""
+    import fcntl
+
+    for path in Path(tempfile.gettempdir()).glob(f".*{SENDING}"):
+        with suppress(OSError):  # in use, gone, or not ours
+            descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(descriptor)
 
 
 def file_info(path: Path | Remote, rows: int) -> FileInfo:
