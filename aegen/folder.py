@@ -89,6 +89,8 @@ def parse_manifest(raw: bytes, where: object) -> Manifest:
     parts = [*spec.values()] if isinstance(spec, dict) else [None]
     if not isinstance(spec, dict) or not isinstance(files, dict) or not all(isinstance(part, dict) for part in parts):
         raise BadData(f"{where}: spec, its parts, and files are expected to be objects")
+    if "pairs" not in spec:
+        raise BadData(f"{where}: spec is expected to say how the pairs were made")
     listed = {}
     for name, info in files.items():
         shard_parts(name)
@@ -233,9 +235,7 @@ class Folder:
         file, description = open_shard(path)
         if description.get("spec") != spec:
             file.close()
-            raise FolderConflict(
-                f"{path}: {'; '.join(differences(description.get('spec', {}), spec)) or 'another spec'}"
-            )
+            raise FolderConflict(f"{path}: {'; '.join(differences(_spec_in(description), spec)) or 'another spec'}")
         with file:
             return file_info(path, file.metadata.num_rows)
 
@@ -258,12 +258,24 @@ class Folder:
 
 
 def _capped(path: Path | Remote) -> int:
-    return int(_described(path).get("capped_pairs", 0))
+    return capped_pairs(_described(path), path)
+
+
+def capped_pairs(description: Mapping[str, Any], where: object) -> int:
+    """How many pairs of a shard have a sample of their shifted states, as its description says."""
+    capped = description.get("capped_pairs", 0)
+    if type(capped) is not int:
+        raise BadData(f"{where}: metadata field capped_pairs is expected to be a number")
+    return capped
 
 
 def _spec_of(path: Path | Remote) -> SpecTree:
-    """The spec in a shard's description."""
-    spec = _described(path).get("spec")
+    return _spec_in(_described(path))
+
+
+def _spec_in(description: Mapping[str, Any]) -> SpecTree:
+    """The spec in a shard's description; none, if it is no record at all."""
+    spec = description.get("spec")
     return spec if isinstance(spec, dict) else {}
 
 

@@ -31,9 +31,10 @@ ROW_GROUP = 1 << 16
 PART = ".part"
 SENDING = f".sending{PART}"  # ends the name of a file of this machine that is on its way to a storage
 DESCRIPTION_KEY = "aegen"
-# What a reader is willing to take memory for, in bytes.
+# What a reader is willing to take memory for, in bytes where nothing else is said.
 MAX_DESCRIPTION = 1 << 26  # of JSON
 MAX_FOOTER = 1 << 27  # of Parquet metadata, the description included
+MAX_DEPTH = 32  # of objects and lists in JSON
 MAX_GROUP = 1 << 32  # of one row group, uncompressed
 # What pyarrow raises on a damaged or hostile file.
 DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, RuntimeError, OverflowError, MemoryError)
@@ -58,6 +59,8 @@ SCHEMAS = {
 }
 
 SHARD_NAME = re.compile(r"([a-z_]+)/([a-z]+)-[0-9]{5,}-of-[0-9]{5,}\.parquet")  # leads nowhere but into its folder
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # in JSON: of a pair, which is a character, or alone, which is none
+_FACTS = {"split": str, "task": str, "tokens": str, "arithmetic": bool}
 
 Description = dict[str, Any]
 
@@ -277,6 +280,15 @@ def open_shard(path: Path | Remote, config: str | None = None) -> tuple[pq.Parqu
     return file, description
 
 
+def text_facts(about: Description, where: object) -> Description:
+    """What a shard of pairs says of its texts, and what is made of it says again."""
+    found = {key: about.get(key) for key in ("format", *_FACTS)}
+    for key, kind in _FACTS.items():
+        if type(found[key]) is not kind:
+            raise BadData(f"{where}: metadata field {key} is not what it should be")
+    return found
+
+
 def _check_footer(path: Path | Remote) -> None:
     """Refuse a footer that is larger than any of ours before anybody takes memory for it."""
     with path.open("rb") as file:
@@ -304,12 +316,27 @@ def parse_json(raw: bytes, where: object, most: int = MAX_DESCRIPTION) -> dict[s
     if len(raw) > most:
         raise BadData(f"{where}: {len(raw):,} bytes of JSON; expected at most {most:,}")
     try:
-        found = json.loads(raw)
+        text = raw.decode()
+        found = json.loads(text)
+        if _SURROGATE.search(text):  # half a character, which nobody could write or print, is the author's mistake
+            json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise BadData(f"{where}: not valid JSON") from None
     if not isinstance(found, dict):
         raise BadData(f"{where}: expected a JSON object")
+    _check_depth(found, where)
     return found
+
+
+def _check_depth(found: dict[str, Any], where: object) -> None:
+    """Refuse what is nested deeper than anything of ours: whoever compares or writes it goes as deep."""
+    level: list[Any] = [found]
+    for _ in range(MAX_DEPTH):
+        inside = (entry.values() if isinstance(entry, dict) else entry for entry in level)
+        level = [entry for entries in inside for entry in entries if isinstance(entry, (dict, list))]
+        if not level:
+            return
+    raise BadData(f"{where}: nested too deeply; expected at most {MAX_DEPTH} levels")
 
 
 def check_format(version: object, where: object) -> None:
