@@ -151,6 +151,9 @@ class Folder:
             raise FolderConflict(f"{self.path}: {parent} is not a folder")
         if not os.access(parent, os.W_OK | os.X_OK):
             raise FolderConflict(f"{self.path}: no permission to write to {parent}")
+        for config in SCHEMAS:
+            if (self.path / config).is_symlink():  # whoever made it would have us write outside of the dataset
+                raise FolderConflict(f"{self.path / config}: a link; expected a folder")
 
     @contextmanager
     def writing(self, spec: SpecTree | None = None) -> Iterator[None]:

@@ -16,9 +16,10 @@ from aegen.card import COMPANIONS, Terms, check_card, render, write_companions
 from aegen.engine import Engine
 from aegen.errors import BadData, FolderConflict, InvalidSpec
 from aegen.folder import MANIFEST, Folder, Manifest, differences, parse_manifest
+from aegen.generate import read_spec
 from aegen.progress import Progress, silent
 from aegen.shards import Aside, FileInfo, file_info, file_size
-from aegen.verify import check_files, verify
+from aegen.verify import check_whole, verify
 
 Opener = Callable[[str], BinaryIO]
 MAX_COMPANION = 1 << 26  # bytes of a card, picture or metadata that a reader is willing to take
@@ -129,7 +130,10 @@ def _replaceable(target: Target, place: hub.Repository | storage.Place, manifest
 
 
 def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
-    """Bring a published dataset into a folder that ``verify`` accepts; nothing that arrives is trusted."""
+    """Bring a published dataset into a folder, whole; nothing that arrives is trusted.
+
+    It ends with all checks of ``verify`` but those that read every row.
+    """
     opener = hub.fetch(source) if source.startswith(hub.SCHEME) else storage.Place.open(source).read
     try:
         with opener(MANIFEST) as file:
@@ -153,7 +157,7 @@ def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
                 _copy(source, opener, name, out)
             except FileNotFoundError:
                 (out / name).unlink(missing_ok=True)
-        check_files(out, manifest)
+        check_whole(out, manifest)
         with Aside(out / MANIFEST) as aside:
             aside.write_bytes(raw)
     return manifest, True
@@ -166,6 +170,7 @@ def _pulled(out: Folder, manifest: Manifest) -> bool:
             found = "; ".join(differences(out.manifest().spec, manifest.spec)) or "other files"
             raise FolderConflict(f"{out.path} holds another dataset: {found}")
         return True
+    read_spec(manifest.spec, MANIFEST)  # before anything is fetched
     check_card(out)
     out.check_same(manifest.spec)  # what an interrupted build left is not overwritten
     return False

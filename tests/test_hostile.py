@@ -174,6 +174,21 @@ def test_names_in_a_manifest_cannot_leave_the_folder(place, name, tmp_path, run)
     assert not (tmp_path / "back").exists() and not (tmp_path / "there").exists()
 
 
+def test_a_link_in_place_of_a_config_leads_nobody_out_of_the_dataset(tmp_path, run):
+    folder, outside = tmp_path / "d", tmp_path / "outside"
+    pipeline.generate(Spec("aec", 10, 4, 20), Folder(folder), Local())
+    outside.mkdir()
+    (folder / "expert").symlink_to(outside)
+    run("build", *SPEC, "--out", "whole")
+    commands = (("trajectories", "d"), ("build", *SPEC, "--out", "d"), ("publish", "whole", "--to", "d"), ("card", "d"))
+    for command in commands:
+        (error,) = run(*command, check=2).stderr.splitlines()
+        assert error.endswith("d/expert: a link; expected a folder")
+    (folder / "manifest.json").unlink()
+    assert "d/expert: a link" in run("pull", "whole", "--out", "d", check=2).stderr
+    assert not list(outside.iterdir())
+
+
 def test_a_footer_that_claims_everything_is_not_believed(tmp_path, run):
     folder = tmp_path / "d"
     pipeline.generate(Spec("aec", 10, 4, 20), Folder(folder), Local())

@@ -342,6 +342,22 @@ def test_no_more_is_taken_than_the_manifest_says(here):
     assert sum(path.stat().st_size for path in (here / "back").rglob("*") if path.is_file()) < 1 << 20
 
 
+@pytest.mark.parametrize("unlisted", [False, True])
+def test_what_cannot_be_verified_is_not_taken(here, unlisted):
+    """A spec that is none, and a shard that the manifest should list."""
+    path = here / "seed1" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    if unlisted:
+        del manifest["files"]["expert/train-00001-of-00003.parquet"]
+    else:
+        manifest["spec"]["pairs"]["colour"] = "red"
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(BadData, match="does not list all shards of expert/train" if unlisted else "colour"):
+        pull(str(here / "seed1"), Folder(here / "back"))
+    assert unlisted or not (here / "back").exists()
+    assert not Folder(here / "back").finished
+
+
 def test_what_an_interrupted_build_left_is_not_overwritten(here):
     shutil.copytree(here / "seed1", here / "mine")
     (here / "mine" / "manifest.json").unlink()
