@@ -50,7 +50,7 @@ def test_only_our_errors_come_out_of_readers(place, count):
     assert sum(outcomes.values()) == count and outcomes["refused"] > count / 2
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(5_000, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("count", [300, pytest.param(5_000, marks=pytest.mark.faults)])
 def test_only_our_errors_come_out_of_commands(tmp_path, count):
     command = [sys.executable, "-m", "tests.fuzz", tmp_path, "7", str(count), "commands"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
