@@ -89,8 +89,6 @@ def parse_manifest(raw: bytes, where: object) -> Manifest:
     parts = [*spec.values()] if isinstance(spec, dict) else [None]
     if not isinstance(spec, dict) or not isinstance(files, dict) or not all(isinstance(part, dict) for part in parts):
         raise BadData(f"{where}: spec, its parts, and files are expected to be objects")
-    if "pairs" not in spec:
-        raise BadData(f"{where}: spec is expected to say how the pairs were made")
     listed = {}
     for name, info in files.items():
         shard_parts(name)
@@ -100,6 +98,8 @@ def parse_manifest(raw: bytes, where: object) -> Manifest:
     capped = record.get("capped_pairs", 0)
     if type(capped) is not int:
         raise BadData(f"{where}: capped_pairs is expected to be a number")
+    if "pairs" not in spec:
+        raise BadData(f"{where}: spec is expected to say how the pairs were made")
     return Manifest(spec, listed, capped)
 
 

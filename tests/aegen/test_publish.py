@@ -327,7 +327,7 @@ def test_no_name_in_a_manifest_leads_out_of_the_folder(tmp_path, name):
     record = {"format": 1, "spec": {"pairs": {"task": "text"}}, "files": {name: info}}
     (there / "manifest.json").write_text(json.dumps(record))
     before = files(tmp_path)
-    with pytest.raises(BadData, match="not the name of a shard") as refused:
+    with pytest.raises(BadData, match="not valid JSON" if "\udc80" in name else "not the name of a shard") as refused:
         pull(str(there), Folder(tmp_path / "a" / "back"))
     str(refused.value).encode()  # it can be printed
     assert files(tmp_path) == before
