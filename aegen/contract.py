@@ -10,7 +10,7 @@ from aegen.actions import Design, load_design
 from aegen.engine import Engine, Local
 from aegen.environment import Environment
 from aegen.errors import BadData, InvalidSpec
-from aegen.folder import Folder, Manifest
+from aegen.folder import Folder, Manifest, capped_pairs
 from aegen.remote import Remote
 from aegen.shards import open_shard
 from aegen.tags import TAGS, TaggingGame
@@ -64,7 +64,7 @@ def read_contract(folder: Folder, manifest: Manifest, config: str, engine: Engin
             merged[key] = merged.get(key, frozenset()) | frozenset(about[key])
         for key in _MAXIMA:
             merged[key] = max(merged.get(key, 0), about[key])
-        merged["capped_pairs"] = merged.get("capped_pairs", 0) + about.get("capped_pairs", 0)
+        merged["capped_pairs"] = merged.get("capped_pairs", 0) + capped_pairs(about, folder / name)
     name = merged.pop("design")
     try:
         design = TAGS if name == TAGS.name else load_design(name)
@@ -92,5 +92,3 @@ def _check(folder: Folder, name: str, about: dict[str, Any]) -> None:
     for key, most in (("max_state", MAX_STATE), ("max_steps", MAX_STEPS)):
         if not 0 <= about[key] <= most:
             raise BadData(f"{folder / name}: metadata field {key} is {about[key]}; expected 0 to {most:,}")
-    if type(about.get("capped_pairs", 0)) is not int:
-        raise BadData(f"{folder / name}: metadata field capped_pairs is expected to be a number")

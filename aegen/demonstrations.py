@@ -24,7 +24,7 @@ from aegen.lattice import certain, lattice_batch, steps_of_all
 from aegen.metrics import Metric, load_metric
 from aegen.progress import Progress, silent
 from aegen.remote import Remote
-from aegen.shards import Description, FileInfo, open_shard, read_batches, write_shard
+from aegen.shards import Description, FileInfo, open_shard, read_batches, text_facts, write_shard
 from aegen.trajectory import Pairs, Summary, expert_starts, step_batch
 
 BATCH = 1024  # pairs at a time; has no influence on the rows
@@ -83,6 +83,7 @@ def write_demonstrations_shard(
     config, kind = path.parent.name, pairs.parent.name
     file, about = open_shard(pairs, kind)
     file.close()
+    facts = text_facts(about, pairs)
     metric, design, summary = load_metric(expert.metric), load_design(expert.design), Summary()
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -93,7 +94,7 @@ def write_demonstrations_shard(
     def describe() -> Description:
         tokens = frozenset(summary.state_tokens)
         return {
-            **{key: about[key] for key in ("format", "split", "task", "tokens", "arithmetic")},
+            **facts,
             "config": config,
             "spec": spec,
             "metric": expert.metric,
@@ -102,7 +103,7 @@ def write_demonstrations_shard(
             "slots": list(design.slots),
             "state_tokens": sorted(tokens),
             "action_tokens": sorted(summary.action_tokens),
-            "writable": sorted(writable_tokens(about["task"], design, tokens)),
+            "writable": sorted(writable_tokens(facts["task"], design, tokens)),
             "max_state": summary.max_state,
             "action_length": len(design.slots),
             "max_steps": summary.max_steps,

@@ -29,6 +29,7 @@ from aegen.shards import (
     parse_json,
     shard_order,
     shard_parts,
+    sweep_sent,
 )
 
 MANIFEST = "manifest.json"
@@ -104,6 +105,8 @@ def parse_manifest(raw: bytes, where: object) -> Manifest:
     capped = record.get("capped_pairs", 0)
     if type(capped) is not int:
         raise BadData(f"{where}: capped_pairs is expected to be a number")
+    if "pairs" not in spec:
+        raise BadData(f"{where}: spec is expected to say how the pairs were made")
     return Manifest(spec, listed, capped)
 
 
@@ -157,6 +160,9 @@ class Folder:
             raise FolderConflict(f"{self.path}: {parent} is not a folder")
         if not os.access(parent, os.W_OK | os.X_OK):
             raise FolderConflict(f"{self.path}: no permission to write to {parent}")
+        for config in SCHEMAS:
+            if (self.path / config).is_symlink():  # whoever made it would have us write outside of the dataset
+                raise FolderConflict(f"{self.path / config}: a link; expected a folder")
 
     @contextmanager
     def writing(self, spec: SpecTree | None = None) -> Iterator[None]:
@@ -169,6 +175,8 @@ class Folder:
                 self._remove_parts()
 
     def _remove_parts(self) -> None:
+        if isinstance(self.path, Remote):
+            sweep_sent()
         for part in [*self.path.glob(f".*{PART}"), *self.path.glob(f"*/.*{PART}")]:
             part.unlink(missing_ok=True)
 
@@ -239,9 +247,7 @@ class Folder:
         file, description = open_shard(path)
         if description.get("spec") != spec:
             file.close()
-            raise FolderConflict(
-                f"{path}: {'; '.join(differences(description.get('spec', {}), spec)) or 'another spec'}"
-            )
+            raise FolderConflict(f"{path}: {'; '.join(differences(_spec_in(description), spec)) or 'another spec'}")
         with file:
             return file_info(path, file.metadata.num_rows)
 
@@ -264,12 +270,24 @@ class Folder:
 
 
 def _capped(path: Path | Remote) -> int:
-    return int(_described(path).get("capped_pairs", 0))
+    return capped_pairs(_described(path), path)
+
+
+def capped_pairs(description: Mapping[str, Any], where: object) -> int:
+    """How many pairs of a shard have a sample of their shifted states, as its description says."""
+    capped = description.get("capped_pairs", 0)
+    if type(capped) is not int:
+        raise BadData(f"{where}: metadata field capped_pairs is expected to be a number")
+    return capped
 
 
 def _spec_of(path: Path | Remote) -> SpecTree:
-    """The spec in a shard's description."""
-    spec = _described(path).get("spec")
+    return _spec_in(_described(path))
+
+
+def _spec_in(description: Mapping[str, Any]) -> SpecTree:
+    """The spec in a shard's description; none, if it is no record at all."""
+    spec = description.get("spec")
     return spec if isinstance(spec, dict) else {}
 
 

@@ -48,7 +48,11 @@ def _generate(spec: Spec, tree: SpecTree, folder: Folder, engine: Engine, progre
         return there, False
     layout = plan(spec, engine, progress)  # a spec that asks for too much ends here, before anything is written
     with folder.writing(tree):
-        files = write_pairs(spec, layout, folder, engine, progress)
+        if done := _finished(folder, tree):  # by somebody else, while we planned
+            return done, False
+        there = folder.manifest() if folder.finished else Manifest({}, {})
+        tree = {**there.spec, **tree}  # configs that nobody asks for now stay
+        files = there.files | write_pairs(spec, layout, folder, engine, progress)
         return _finish(folder, tree, files | _demonstrate(folder, tree, files, engine, progress), engine), True
 
 
@@ -59,6 +63,8 @@ def import_pairs(wanted: Import, folder: Folder, progress: Progress = silent) ->
         return there, False
     counts = wanted.count(progress)  # reads everything once, so that bad input ends here
     with folder.writing(tree):
+        if there := _finished(folder, tree):  # by somebody else, while we read
+            return there, False
         return _finish(folder, tree, write_imported(wanted, counts, folder, progress), Local()), True
 
 
@@ -93,18 +99,24 @@ def add_tags(folder: Folder, metric: str, engine: Engine, progress: Progress = s
 
 
 def _add(folder: Folder, more: SpecTree, engine: Engine, progress: Progress) -> Done:
-    there = folder.manifest()
+    tree = {**folder.manifest().spec, **more}
     if done := _finished(folder, more):
         return done, False
-    tree = {**there.spec, **more}
     with folder.writing(tree):
+        if done := _finished(folder, tree):  # what was read before the folder was ours may be old
+            return done, False
+        there = folder.manifest()
+        tree = {**there.spec, **tree}
         folder.remove_unlisted(there, tree)
         files = there.files | _demonstrate(folder, tree, there.files, engine, progress)
         return _finish(folder, tree, files, engine), True
 
 
 def _finished(folder: Folder, tree: SpecTree) -> Manifest | None:
-    """The manifest, if the folder has all this already; an error if it holds something else."""
+    """The manifest, if the folder has all this already; an error if it holds something else.
+
+    Asked twice: before the work, so that a mistake ends soon, and again when the folder is held, which alone counts.
+    """
     folder.check_writable()
     folder.check_same(tree)
     if not folder.finished:

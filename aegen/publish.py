@@ -16,10 +16,11 @@ from aegen.card import COMPANIONS, Terms, check_card, render, write_companions
 from aegen.engine import Engine
 from aegen.errors import BadData, FolderConflict, InvalidSpec
 from aegen.folder import MANIFEST, MAX_MANIFEST, Folder, Manifest, differences, parse_manifest
+from aegen.generate import read_spec
 from aegen.progress import Progress, silent
 from aegen.remote import location
 from aegen.shards import Aside, FileInfo, file_info, file_size
-from aegen.verify import check_files, verify
+from aegen.verify import check_whole, verify
 
 Opener = Callable[[str], BinaryIO]
 MAX_COMPANION = 1 << 26  # bytes of a card, picture or metadata that a reader is willing to take
@@ -88,6 +89,8 @@ def publish(
         return Published(target.to, files, False)
     if any(not (folder / name).is_file() or (folder / name).read_bytes() != made[name] for name in made):
         with folder.writing():
+            if folder.manifest() != manifest:
+                raise FolderConflict(f"{folder.path}: it has changed since it was verified; run the same command again")
             write_companions(folder, made)
     stale = [name for name in COMPANIONS if name not in made]
     if target.to.startswith(hub.SCHEME):
@@ -100,8 +103,10 @@ def publish(
     where = storage.Place.open(target.to)
     if where.is_folder(folder.here):
         raise FolderConflict(f"{target.to}: this is the dataset itself")
-    there = _replaceable(target, where, manifest)
-    return Published(target.to, files, where.send(folder, list(files), stale, manifest, there))
+    _replaceable(target, where, manifest)  # before anything is touched there
+    with where.writing():
+        there = _replaceable(target, where, manifest)
+        return Published(target.to, files, where.send(folder, list(files), stale, manifest, there))
 
 
 def _replaceable(target: Target, place: hub.Repository | storage.Place, manifest: Manifest) -> Manifest | None:
@@ -128,7 +133,10 @@ def _replaceable(target: Target, place: hub.Repository | storage.Place, manifest
 
 
 def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
-    """Bring a published dataset into a folder that ``verify`` accepts; nothing that arrives is trusted."""
+    """Bring a published dataset into a folder, whole; nothing that arrives is trusted.
+
+    It ends with all checks of ``verify`` but those that read every row.
+    """
     opener = hub.fetch(source) if source.startswith(hub.SCHEME) else storage.Place.open(source).read
     try:
         with opener(MANIFEST) as file:
@@ -136,14 +144,11 @@ def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
     except FileNotFoundError:
         raise BadData(f"{source}: no {MANIFEST}, so no finished dataset is there") from None
     manifest = parse_manifest(raw, f"{source}/{MANIFEST}")
-    if out.finished:
-        if out.manifest() != manifest:
-            found = "; ".join(differences(out.manifest().spec, manifest.spec)) or "other files"
-            raise FolderConflict(f"{out.path} holds another dataset: {found}")
+    if _pulled(out, manifest):
         return manifest, False
-    check_card(out)
-    out.check_same(manifest.spec)  # what an interrupted build left is not overwritten
     with out.writing():
+        if _pulled(out, manifest):  # before the folder was ours, anybody could write to it
+            return manifest, False
         for name, wanted in manifest.files.items():
             if not (out / name).is_file() or file_info(out / name, wanted.rows) != wanted:
                 try:
@@ -155,10 +160,23 @@ def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
                 _copy(source, opener, name, out)
             except FileNotFoundError:
                 (out / name).unlink(missing_ok=True)
-        check_files(out, manifest)
+        check_whole(out, manifest)
         with Aside(out / MANIFEST) as aside:
             aside.write_bytes(raw)
     return manifest, True
+
+
+def _pulled(out: Folder, manifest: Manifest) -> bool:
+    """Whether all of it is there already; an error if the folder holds something else."""
+    if out.finished:
+        if out.manifest() != manifest:
+            found = "; ".join(differences(out.manifest().spec, manifest.spec)) or "other files"
+            raise FolderConflict(f"{out.path} holds another dataset: {found}")
+        return True
+    read_spec(manifest.spec, MANIFEST)  # before anything is fetched
+    check_card(out)
+    out.check_same(manifest.spec)  # what an interrupted build left is not overwritten
+    return False
 
 
 def _copy(source: str, opener: Opener, name: str, out: Folder, wanted: FileInfo | None = None) -> None:

@@ -81,6 +81,8 @@ def _without_ending(line: bytes) -> bytes:
 def _digests(*paths: Path) -> list[dict[str, str]]:
     found = []
     for path in paths:
+        if any("\ud800" <= character <= "\udfff" for character in path.name):
+            raise BadData(f"{ascii(path.name)[1:-1]}: a name that is not UTF-8, which nobody could record; rename it")
         try:
             with path.open("rb") as file:
                 found.append({"name": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()})

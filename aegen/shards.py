@@ -14,6 +14,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,12 @@ from aegen.spec import SPLITS
 FORMAT = 1
 ROW_GROUP = 1 << 16
 PART = ".part"
+SENDING = f".sending{PART}"  # ends the name of a file of this machine that is on its way to a storage
 DESCRIPTION_KEY = "aegen"
-# What a reader is willing to take memory for, in bytes.
+# What a reader is willing to take memory for, in bytes where nothing else is said.
 MAX_DESCRIPTION = 1 << 26  # of JSON
 MAX_FOOTER = 1 << 27  # of Parquet metadata, the description included
+MAX_DEPTH = 32  # of objects and lists in JSON
 MAX_GROUP = 1 << 30  # of one row group, uncompressed and without dictionaries
 # What pyarrow raises on a damaged or hostile file.
 DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, RuntimeError, OverflowError, MemoryError)
@@ -62,6 +65,8 @@ PLAIN = {"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"}
 REFERENCES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 
 SHARD_NAME = re.compile(r"([a-z_]+)/([a-z]+)-[0-9]{5,}-of-[0-9]{5,}\.parquet")  # leads nowhere but into its folder
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # in JSON: of a pair, which is a character, or alone, which is none
+_FACTS = {"split": str, "task": str, "tokens": str, "arithmetic": bool}
 
 Description = dict[str, Any]
 
@@ -115,16 +120,22 @@ def fsync_folder(folder: Path) -> None:
 class Aside:
     """A file that is filled aside and appears under its name in one step; on any error nothing is left of it.
 
-    What goes to a storage is filled on this machine first.
+    What goes to a storage is filled on this machine first; what a killed process left of that, the next one removes.
     """
 
+    aside: Path
+
     def __init__(self, path: Path | Remote) -> None:
-        folder = Path(tempfile.gettempdir()) if isinstance(path, Remote) else path.parent
-        folder.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self.aside = folder / f".{path.name}.{uuid.uuid4().hex}{PART}"
+        self._lock: int | None = None
+        if not isinstance(path, Remote):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.aside = path.parent / f".{path.name}.{uuid.uuid4().hex}{PART}"
 
     def __enter__(self) -> Path:
+        if isinstance(self.path, Remote):
+            sweep_sent()
+            self.aside, self._lock = _locked_file(self.path.name)
         return self.aside
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -140,6 +151,35 @@ class Aside:
                 fsync_folder(self.path.parent)
         finally:
             self.aside.unlink(missing_ok=True)
+            if self._lock is not None:
+                os.close(self._lock)
+
+
+def _locked_file(name: str) -> tuple[Path, int]:
+    """A new temporary file, and the lock on it that shows for as long as our process lives that it is in use."""
+    import fcntl
+
+    while True:
+        path = Path(tempfile.gettempdir()) / f".{name}.{uuid.uuid4().hex}{SENDING}"
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return path, descriptor
+        os.close(descriptor)  # swept before it was locked
+
+
+def sweep_sent() -> None:
+    """Remove the temporary files of processes that were killed while they sent something to a storage."""
+    import fcntl
+
+    for path in Path(tempfile.gettempdir()).glob(f".*{SENDING}"):
+        with suppress(OSError):  # in use, gone, or not ours
+            descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(descriptor)
 
 
 def file_info(path: Path | Remote, rows: int) -> FileInfo:
@@ -262,6 +302,15 @@ def _parquet(path: Path | Remote, **settings: Any) -> pq.ParquetFile:
     return pq.ParquetFile(path.open("rb") if isinstance(path, Remote) else path, **settings)
 
 
+def text_facts(about: Description, where: object) -> Description:
+    """What a shard of pairs says of its texts, and what is made of it says again."""
+    found = {key: about.get(key) for key in ("format", *_FACTS)}
+    for key, kind in _FACTS.items():
+        if type(found[key]) is not kind:
+            raise BadData(f"{where}: metadata field {key} is not what it should be")
+    return found
+
+
 def _check_footer(path: Path | Remote) -> None:
     """Refuse a footer that is larger than any of ours before anybody takes memory for it."""
     with path.open("rb") as file:
@@ -338,12 +387,27 @@ def parse_json(raw: bytes, where: object, most: int = MAX_DESCRIPTION) -> dict[s
     if len(raw) > most:
         raise BadData(f"{where}: {len(raw):,} bytes of JSON; expected at most {most:,}")
     try:
-        found = json.loads(raw)
+        text = raw.decode()
+        found = json.loads(text)
+        if _SURROGATE.search(text):  # half a character, which nobody could write or print, is the author's mistake
+            json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise BadData(f"{where}: not valid JSON") from None
     if not isinstance(found, dict):
         raise BadData(f"{where}: expected a JSON object")
+    _check_depth(found, where)
     return found
+
+
+def _check_depth(found: dict[str, Any], where: object) -> None:
+    """Refuse what is nested deeper than anything of ours: whoever compares or writes it goes as deep."""
+    level: list[Any] = [found]
+    for _ in range(MAX_DEPTH):
+        inside = (entry.values() if isinstance(entry, dict) else entry for entry in level)
+        level = [entry for entries in inside for entry in entries if isinstance(entry, (dict, list))]
+        if not level:
+            return
+    raise BadData(f"{where}: nested too deeply; expected at most {MAX_DEPTH} levels")
 
 
 def check_format(version: object, where: object) -> None:

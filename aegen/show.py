@@ -10,7 +10,7 @@ from aegen.contract import Contract, read_contract
 from aegen.edits import Splice
 from aegen.escape import detokenize, split_state, unescape
 from aegen.folder import Folder, Manifest
-from aegen.shards import open_shard, read_batches
+from aegen.shards import open_shard, read_batches, text_facts
 from aegen.tags import KEEP
 
 Paint = Callable[[str, str], str]  # (text, "old" or "new") -> text
@@ -26,7 +26,7 @@ def draw_pairs(folder: Folder, split: str, count: int) -> Iterator[str]:
     """The first pairs of a split, in their original text."""
     manifest = folder.manifest()
     names = manifest.shards("pairs", split)
-    kind = open_shard(folder / names[0], "pairs")[1]["tokens"] if names else "words"
+    kind = text_facts(open_shard(folder / names[0], "pairs")[1], folder / names[0])["tokens"] if names else "words"
     rows = (row for name in names for batch in read_batches(folder / name, "pairs") for row in batch.to_pylist())
     for row in islice(rows, count):
         source, target = (detokenize(split_state(row[side]), kind) for side in ("source", "target"))

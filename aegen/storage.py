@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,7 +13,7 @@ from aegen.card import CARD, MARK
 from aegen.errors import AegenError, Failed, NoAccess
 from aegen.folder import MANIFEST, MAX_MANIFEST, Folder, Manifest, check_regular, parse_manifest
 from aegen.remote import OBJECT_STORES, file_system, short
-from aegen.shards import SCHEMAS, Aside
+from aegen.shards import SCHEMAS, Aside, file_info
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,10 @@ class Place:
         raw = self.content(MANIFEST)
         return None if raw is None else parse_manifest(raw, f"{self.url}/{MANIFEST}")
 
+    def writing(self) -> AbstractContextManager[None]:
+        """Hold a folder for one writer and rid it of what a killed one left; storages have no locks."""
+        return Folder(Path(self.root)).writing() if self.local else nullcontext()
+
     def foreign(self, manifest: Manifest) -> str | None:
         """Where no manifest is: the first file that would be replaced or removed and is not of this dataset."""
         page = self.content(CARD)
@@ -76,7 +80,10 @@ class Place:
     def send(
         self, folder: Folder, files: list[str], stale: list[str], manifest: Manifest, there: Manifest | None
     ) -> bool:
-        """Make the place hold these files, the last one being the manifest. Whether anything had to be done."""
+        """Make the place hold these files, the last one being the manifest. Whether anything had to be done.
+
+        The caller holds the place.
+        """
         try:
             with self._explained():
                 missing = [name for name in files if not self._has(folder, name, manifest, there)]
@@ -108,9 +115,12 @@ class Place:
     def _has(self, folder: Folder, name: str, manifest: Manifest, there: Manifest | None) -> bool:
         if name not in manifest.files:
             return self.content(name) == (folder / name).read_bytes()
-        path = f"{self.root}/{name}"
-        said = there is not None and there.files.get(name) == manifest.files[name]
-        return said and self.files.exists(path) and self.files.size(path) == manifest.files[name].bytes
+        path, wanted = f"{self.root}/{name}", manifest.files[name]
+        if not self.files.exists(path) or self.files.size(path) != wanted.bytes:
+            return False
+        if self.local:  # to read it costs little, and a disk that lost a bit kept the size
+            return file_info(Path(path), wanted.rows) == wanted
+        return there is not None and there.files.get(name) == wanted
 
     def _unlisted(self, manifest: Manifest, stale: list[str]) -> list[str]:
         found = [name for name in stale if self.files.exists(f"{self.root}/{name}")]

@@ -22,7 +22,7 @@ from aegen.errors import InvalidEdit
 from aegen.escape import split_state
 from aegen.folder import SpecTree
 from aegen.metrics import Metric, load_metric
-from aegen.shards import STEPS, Description, FileInfo, open_shard, read_batches, write_shard
+from aegen.shards import STEPS, Description, FileInfo, open_shard, read_batches, text_facts, write_shard
 from aegen.trajectory import Summary
 
 KEEP, SUB, INSERT = "KEEP", "SUB_", "INSERT_"
@@ -141,6 +141,7 @@ def write_tags_shard(pairs: Path, path: Path, spec: SpecTree, metric_name: str) 
     """One shard of ``tags``: a pure function of the shard of pairs with the same name."""
     file, about = open_shard(pairs, "pairs")
     file.close()
+    facts = text_facts(about, pairs)
     metric, summary = load_metric(metric_name), Summary()
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -152,7 +153,7 @@ def write_tags_shard(pairs: Path, path: Path, spec: SpecTree, metric_name: str) 
     def describe() -> Description:
         tokens = frozenset(summary.state_tokens)
         return {
-            **{key: about[key] for key in ("format", "split", "task", "tokens", "arithmetic")},
+            **facts,
             "config": "tags",
             "spec": spec,
             "metric": metric_name,
@@ -161,7 +162,7 @@ def write_tags_shard(pairs: Path, path: Path, spec: SpecTree, metric_name: str) 
             "slots": list(TAGS.slots),
             "state_tokens": sorted(tokens),
             "action_tokens": sorted(summary.action_tokens),
-            "writable": sorted(writable_tokens(about["task"], TAGS, tokens)),
+            "writable": sorted(writable_tokens(facts["task"], TAGS, tokens)),
             "max_state": summary.max_state,
             "action_length": summary.max_state + 1,
             "max_steps": summary.max_steps,

@@ -31,12 +31,8 @@ STEP_CONFIGS = ("expert", "variants_expert", "augmented", "tags")
 def verify(folder: Folder, engine: Engine, progress: Progress = silent) -> Findings:
     """Check everything; the first thing that is wrong is an error that names the file."""
     manifest = folder.manifest()
-    check_files(folder, manifest)
+    spec, contracts = check_whole(folder, manifest)
     jobs: list[tuple[Callable[..., int], tuple[object, ...]]] = []
-    spec = read_spec(manifest.spec, folder.path)
-    contracts = {
-        config: read_contract(folder, manifest, config) for config in manifest.configs if config in STEP_CONFIGS
-    }
     for name in [name for config in SCHEMAS for name in manifest.shards(config)]:
         config, split = shard_parts(name)
         if config in ("pairs", "variants"):
@@ -51,7 +47,6 @@ def verify(folder: Folder, engine: Engine, progress: Progress = silent) -> Findi
             rows += found
             advance(1)
     findings = {"files": len(manifest.files), "rows": rows}
-    _check_complete(folder, manifest, spec)
     if spec:
         _check_unique(folder, manifest, spec)
     findings["sources in two splits"] = sum(overlaps(folder, manifest).values())
@@ -60,6 +55,16 @@ def verify(folder: Folder, engine: Engine, progress: Progress = silent) -> Findi
     if spec and spec.split == "source" and (leaks := _leaking_variants(folder, manifest)):
         raise BadData(f"{folder.path}: {leaks} sources of variants occur in validation or test")
     return findings
+
+
+def check_whole(folder: Folder, manifest: Manifest) -> tuple[Spec | None, dict[str, Contract]]:
+    """All but the meaning of the rows: the files, what they say of themselves, and that none is missing."""
+    spec = read_spec(manifest.spec, folder.path)
+    check_files(folder, manifest)
+    steps = [config for config in manifest.configs if config in STEP_CONFIGS]
+    contracts = {config: read_contract(folder, manifest, config) for config in steps}
+    _check_complete(folder, manifest, spec)
+    return spec, contracts
 
 
 def _call(function: Callable[..., int], arguments: tuple[object, ...]) -> int:

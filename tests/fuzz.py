@@ -1,12 +1,14 @@
 """Mutated real files for every reader: ``python -m tests.fuzz FOLDER SEED COUNT`` ends with 0 if only our errors came.
 
-It runs as a process of its own with little memory, so that a crash or a greedy reader is a failure and no accident.
+``python -m tests.fuzz FOLDER SEED COUNT commands`` gives mutated datasets to the commands instead. Both run
+as a process of its own with little memory, so that a crash or a greedy reader is a failure and no accident.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import resource
 import shutil
@@ -46,6 +48,7 @@ STRANGE = (
     *(None, True, False, 0, -1, 1.5, 10**10, 10**30, float("inf"), "", "x", "POS_3", "..", "\ud800", "a b"),
     *([], {}, [[]], [1, "a"], {"a": {}}, ["x"] * 100_000, "y" * 100_000),
     *("http://127.0.0.1:9/x", "reference::/x", "file:///x", "/"),
+    *(json.loads("[" * depth + "]" * depth) for depth in (40, 300, 600, 900)),
 )
 
 
@@ -126,7 +129,7 @@ def read_everything(data: Path, run: Path, what: str) -> None:
         Agent.from_pretrained(run, "cpu").evaluate(split="validation", limit=2)
 
 
-def main(place: str, seed: str, count: str) -> None:
+def run_readers(place: str, seed: str, count: str) -> None:
     """Mutate, read, undo; again."""
     import torch
 
@@ -134,8 +137,6 @@ def main(place: str, seed: str, count: str) -> None:
     from trainer.errors import TrainerError
 
     torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     data, run = Path(place) / "data", Path(place) / "run"
     shards = sorted(data.glob("*/train-*.parquet"))
     outcomes: Counter[str] = Counter()
@@ -174,6 +175,76 @@ def main(place: str, seed: str, count: str) -> None:
             path.write_bytes(before)
             (data / "manifest.json").write_bytes(manifest)
     print(json.dumps(outcomes))
+
+
+# "bad" is the mutated dataset, "good" the one that it was; the others do not exist yet.
+COMMANDS = (
+    *("verify bad", "stats bad", "stats bad --json", "show bad --rows 2", "show bad --config pairs", "show bad --json"),
+    *("card bad", "collection bad --out page.md", "trajectories bad", "trajectories bad --design tags", "augment bad"),
+    *("generate aec SPEC --out bad", "build aec SPEC --out bad", "pull bad --out new", "pull good --out bad"),
+    *("publish bad --to new", "publish good --to bad", "publish good --to bad --force"),
+)
+SPEC = "--n 10 --l 4 --d 30 --rows-per-shard 15"
+
+
+def run_commands(place: str, seed: str, count: str) -> None:
+    """Mutate a copy of a dataset, give it to a command; again."""
+    from click.testing import CliRunner
+
+    from aegen.cli import main as aegen
+
+    os.chdir(place)
+    runner = CliRunner()
+    for command in (f"generate aec {SPEC} --out good", "trajectories good"):
+        assert runner.invoke(aegen, command.split()).exit_code == 0
+    outcomes: Counter[str] = Counter()
+    for number in range(int(count)):
+        rng = random.Random(f"{seed}/{number}")
+        for folder in ("bad", "new"):
+            shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree("good", "bad")
+        changed = mutate_dataset(Path("bad"), rng)
+        command = rng.choice(COMMANDS)
+        done = runner.invoke(aegen, command.replace("SPEC", SPEC).split())
+        where = f"seed {seed}/{number}: aegen {command} with another {changed}"
+        if done.exception and not isinstance(done.exception, SystemExit):
+            print(where, file=sys.stderr)
+            raise done.exception
+        lines = done.stderr.splitlines()
+        if done.exit_code not in (0, 1, 2) or (
+            done.exit_code and not (len(lines) == 1 and lines[0].startswith("Error: "))
+        ):
+            sys.exit(f"{where}: {done.exit_code}: {done.stderr[:300]!r}")
+        if left := [*Path().rglob(".*.part")]:
+            sys.exit(f"{where}: left {left}")
+        outcomes["refused" if done.exit_code else "accepted"] += 1
+    print(json.dumps(outcomes))
+
+
+def mutate_dataset(folder: Path, rng: random.Random) -> str:
+    """Change the manifest, or a shard: then the manifest says so, or is missing. What was changed."""
+    manifest = folder / "manifest.json"
+    if rng.random() < 0.5:
+        manifest.write_bytes(mutated_text(manifest.read_bytes(), rng))
+        return manifest.name
+    shard = rng.choice(sorted(folder.glob("*/*.parquet")))
+    raw = mutated_shard(shard, rng)
+    shard.write_bytes(raw)
+    if rng.random() < 0.3:
+        manifest.unlink()
+    else:
+        listed = json.loads(manifest.read_text())
+        entry = listed["files"][str(shard.relative_to(folder))]
+        entry |= {"sha256": hashlib.sha256(raw).hexdigest(), "bytes": len(raw)}
+        manifest.write_text(json.dumps(listed))
+    return shard.name
+
+
+def main(place: str, seed: str, count: str, what: str = "readers") -> None:
+    """With little memory, one kind of them."""
+    warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    {"readers": run_readers, "commands": run_commands}[what](place, seed, count)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ from trainer.training import fit
 ROOT = Path(__file__).parent.parent
 TASKS = ("aor", "aes", "aec")
 AOR = ("aor", "--n", 10, "--l", 4, "--d", 20)
+SPEC = ("aec", "--n", "10", "--l", "4", "--d", "20")
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +127,15 @@ def test_a_folder_may_be_called_as_a_chain(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pipeline.generate(Spec("aec", 10, 4, 20), Folder(tmp_path / "reference::x"), Local())
     assert Dataset("reference::x").shards.keys() == pull("reference::x", Folder("back"))[0].files.keys()
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(5_000, marks=pytest.mark.faults)])
+def test_only_our_errors_come_out_of_commands(tmp_path, count):
+    command = [sys.executable, "-m", "tests.fuzz", tmp_path, "7", str(count), "commands"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    outcomes = json.loads(done.stdout.splitlines()[-1])
+    assert sum(outcomes.values()) == count and min(outcomes.values()) > count / 5
 
 
 HOSTILE = {
@@ -335,6 +345,54 @@ def test_deep_json_and_huge_manifests_are_refused(place, tmp_path, run):
     assert "expected at most" in run("verify", folder, check=2, preexec_fn=limited).stderr
 
 
+MANIFESTS = {
+    "no pairs": (lambda manifest: manifest["spec"].pop("pairs"), "how the pairs were made"),
+    "half a character": (lambda manifest: manifest["spec"]["pairs"].update(task="\ud800"), "not valid JSON"),
+    "depth": (lambda manifest: manifest["spec"]["pairs"].update(seed=json.loads("[" * 99 + "]" * 99)), "nested"),
+}
+SAID = {
+    "a spec that is none": ({"spec": ["pairs"]}, ("build", *SPEC, "--out", "d"), "pairs is None there"),
+    "no split": ({"split": None}, ("trajectories", "d", "--design", "tags"), "metadata field split"),
+    "no task": ({"task": []}, ("trajectories", "d"), "metadata field task"),
+    "no tokens": ({"tokens": 1}, ("show", "d", "--config", "pairs"), "metadata field tokens"),
+}
+
+
+@pytest.mark.parametrize("case", MANIFESTS)
+def test_a_manifest_that_nobody_could_use_is_refused_by_all(case, tmp_path, run):
+    pipeline.generate(Spec("aec", 10, 4, 20), Folder(tmp_path / "d"), Local())
+    path = tmp_path / "d" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change, message = MANIFESTS[case]
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+    for command in (("trajectories", "d", "--design", "tags"), ("card", "d"), ("pull", "d", "--out", "e")):
+        assert message in run(*command, check=2).stderr
+    assert not (tmp_path / "e").exists()
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_a_shard_that_says_nothing_useful_of_itself_is_named(case, tmp_path, run):
+    pipeline.generate(Spec("aec", 10, 4, 20), Folder(tmp_path / "d"), Local())
+    path = tmp_path / "d" / "pairs" / "train-00000-of-00001.parquet"
+    change, command, message = SAID[case]
+    about = json.loads(pq.read_metadata(path).metadata[b"aegen"]) | change
+    pq.write_table(pq.read_table(path).replace_schema_metadata({"aegen": json.dumps(about)}), path)
+    errors = run(*command, check=2).stderr
+    assert path.name in errors and message in errors and len(errors.splitlines()) == 1
+
+
+@pytest.mark.parametrize("capped", ["many", [], None, 1.5, True])
+def test_a_count_of_capped_pairs_is_a_number(capped, tmp_path, run):
+    pipeline.build(Spec("aec", 10, 4, 20), Folder(tmp_path / "d"), Local())
+    (tmp_path / "d" / "manifest.json").unlink()
+    path = tmp_path / "d" / "augmented" / "train-00000-of-00001.parquet"
+    about = json.loads(pq.read_metadata(path).metadata[b"aegen"]) | {"capped_pairs": capped}
+    pq.write_table(pq.read_table(path).replace_schema_metadata({"aegen": json.dumps(about)}), path)
+    errors = run("build", *SPEC, "--out", "d", check=2).stderr
+    assert path.name in errors and "capped_pairs" in errors and len(errors.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     "name", ["../x", "/etc/passwd", "pairs/../../x.parquet", "pairs/train-..", "pairs\\train-0", ""]
 )
@@ -347,6 +405,21 @@ def test_names_in_a_manifest_cannot_leave_the_folder(place, name, tmp_path, run)
     for command in (("verify", folder), ("pull", folder, "--out", "back"), ("publish", folder, "--to", "there")):
         assert "not the name of a shard" in run(*command, check=2).stderr
     assert not (tmp_path / "back").exists() and not (tmp_path / "there").exists()
+
+
+def test_a_link_in_place_of_a_config_leads_nobody_out_of_the_dataset(tmp_path, run):
+    folder, outside = tmp_path / "d", tmp_path / "outside"
+    pipeline.generate(Spec("aec", 10, 4, 20), Folder(folder), Local())
+    outside.mkdir()
+    (folder / "expert").symlink_to(outside)
+    run("build", *SPEC, "--out", "whole")
+    commands = (("trajectories", "d"), ("build", *SPEC, "--out", "d"), ("publish", "whole", "--to", "d"), ("card", "d"))
+    for command in commands:
+        (error,) = run(*command, check=2).stderr.splitlines()
+        assert error.endswith("d/expert: a link; expected a folder")
+    (folder / "manifest.json").unlink()
+    assert "d/expert: a link" in run("pull", "whole", "--out", "d", check=2).stderr
+    assert not list(outside.iterdir())
 
 
 def test_a_footer_that_claims_everything_is_not_believed(tmp_path, run):

@@ -28,8 +28,9 @@ def card(folder: Path, licence: str | None, language: str | None) -> None:
     from aegen.folder import Folder
 
     dataset = Folder(folder)
-    manifest = dataset.manifest()
+    dataset.manifest()  # where no dataset is, no folder is made
     with dataset.writing():
+        manifest = dataset.manifest()  # the one of now that nobody else writes
         written = write_card(dataset, manifest, Terms.of(dataset, manifest).stated(licence, language))
     click.echo(f"{', '.join(written)} -> {folder}")
 

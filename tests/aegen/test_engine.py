@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from aegen.errors import BadData, Failed, FolderConflict, InvalidSpec
 from aegen.folder import Folder
 from aegen.generate import part_of, plan, runs, stripe_batches, stripes
 from aegen.remote import Remote
+from aegen.shards import Aside
 from aegen.spec import Spec
 from aegen.verify import verify
 from tests.aegen.test_generate import content
@@ -163,6 +165,40 @@ def test_a_storage_in_which_another_spec_is_being_written_is_left_alone(memory):
     with folder.writing({"pairs": {"d": 1}}), pytest.raises(FolderConflict, match="another spec is being written"):
         pipeline.generate(SPEC, folder, Local())
     assert memory() == {}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_build_to_a_storage_leaves_nothing_here(wanted, s3, bucket, tmp_path, run, workers):
+    """What waits to be sent lies in TMPDIR; the next build removes it, but nothing that is still in use."""
+    aside, env = tmp_path / "tmp", {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    aside.mkdir()
+    command = ["build", *OPTIONS, "--out", f"{bucket}/d", "--workers", workers]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "aegen", *map(str, command)], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    while True:
+        process.send_signal(signal.SIGSTOP)
+        if left := list(aside.glob(".train-*.part")):  # a shard is being filled
+            break
+        process.send_signal(signal.SIGCONT)
+        assert process.poll() is None
+        time.sleep(0.002)
+    process.kill()
+    process.communicate()
+    assert workers > 1 or left[0].exists()
+    time.sleep(0.6 * (workers - 1))  # orphaned workers end when they see it
+    run(*command, env=env)
+    assert not list(aside.glob(".*")) and s3.files(f"{bucket}/d") == wanted
+
+
+def test_files_that_are_being_sent_are_not_swept(memory, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Aside(Remote("memory://d/one")) as one:
+        one.write_bytes(b"1")
+        with Aside(Remote("memory://d/two")) as two:
+            two.write_bytes(b"2")
+            assert one.exists()
+    assert memory() == {"one": b"1", "two": b"2"} and not list(tmp_path.iterdir())
 
 
 def test_a_storage_that_refuses_is_named(s3, bucket, run):

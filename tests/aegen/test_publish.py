@@ -18,6 +18,7 @@ from aegen.folder import Folder
 from aegen.hub import one_line
 from aegen.publish import Target, publish, pull, targets
 from aegen.spec import Spec
+from aegen.storage import Place
 from tests.hub import Hub, Repository
 
 TOKEN = "hf_secret"
@@ -326,7 +327,7 @@ def test_no_name_in_a_manifest_leads_out_of_the_folder(tmp_path, name):
     record = {"format": 1, "spec": {"pairs": {"task": "text"}}, "files": {name: info}}
     (there / "manifest.json").write_text(json.dumps(record))
     before = files(tmp_path)
-    with pytest.raises(BadData, match="not the name of a shard") as refused:
+    with pytest.raises(BadData, match="not valid JSON" if "\udc80" in name else "not the name of a shard") as refused:
         pull(str(there), Folder(tmp_path / "a" / "back"))
     str(refused.value).encode()  # it can be printed
     assert files(tmp_path) == before
@@ -339,6 +340,22 @@ def test_no_more_is_taken_than_the_manifest_says(here):
     with pytest.raises(BadData, match="altered"):
         pull(str(here / "seed0"), Folder(here / "back"))
     assert sum(path.stat().st_size for path in (here / "back").rglob("*") if path.is_file()) < 1 << 20
+
+
+@pytest.mark.parametrize("unlisted", [False, True])
+def test_what_cannot_be_verified_is_not_taken(here, unlisted):
+    """A spec that is none, and a shard that the manifest should list."""
+    path = here / "seed1" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    if unlisted:
+        del manifest["files"]["expert/train-00001-of-00003.parquet"]
+    else:
+        manifest["spec"]["pairs"]["colour"] = "red"
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(BadData, match="does not list all shards of expert/train" if unlisted else "colour"):
+        pull(str(here / "seed1"), Folder(here / "back"))
+    assert unlisted or not (here / "back").exists()
+    assert not Folder(here / "back").finished
 
 
 def test_what_an_interrupted_build_left_is_not_overwritten(here):
@@ -358,6 +375,48 @@ def test_half_a_manifest_can_be_replaced(here):
         publish(seed0, Target(str(to)), Local())
     assert publish(seed0, Target(str(to), force=True), Local()).changed
     assert files(to) == files(here / "seed0")
+
+
+def test_a_bit_that_a_folder_lost_is_sent_again(here):
+    to, seed0 = here / "to", Folder(here / "seed0")
+    publish(seed0, Target(str(to)), Local())
+    shard = to / seed0.manifest().shards("expert", "train")[0]
+    raw = bytearray(shard.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    shard.write_bytes(raw)
+    assert publish(seed0, Target(str(to)), Local()).changed
+    assert files(to) == files(here / "seed0")
+    assert not publish(seed0, Target(f"file://{to}"), Local()).changed
+
+
+def test_a_folder_has_one_publisher_at_a_time(here):
+    to = here / "to"
+    with Folder(to).writing(), pytest.raises(FolderConflict, match="another process is writing"):
+        publish(Folder(here / "seed0"), Target(str(to)), Local())
+    assert files(to) == {}
+
+
+def test_a_killed_publisher_leaves_nothing_for_good(here):
+    to, seed0 = here / "to", Folder(here / "seed0")
+    publish(seed0, Target(str(to)), Local())
+    for name in (".manifest.json.0.part", "pairs/.train-00000-of-00001.parquet.0.part"):
+        (to / name).write_bytes(b"half")
+    assert not publish(seed0, Target(str(to)), Local()).changed
+    assert files(to) == files(here / "seed0")
+
+
+def test_a_rival_that_publishes_something_else_meanwhile_wins(here, monkeypatch):
+    to, real = str(here / "to"), Place.writing
+
+    def late(place):
+        monkeypatch.setattr(Place, "writing", real)
+        publish(Folder(here / "seed1"), Target(to), Local())
+        return real(place)
+
+    monkeypatch.setattr(Place, "writing", late)
+    with pytest.raises(FolderConflict, match="pairs.seed is 1 there, 0 asked"):
+        publish(Folder(here / "seed0"), Target(to), Local())
+    assert files(here / "to") == files(here / "seed1")
 
 
 def test_shards_that_are_not_ours_are_not_removed(here):

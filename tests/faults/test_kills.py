@@ -109,6 +109,24 @@ def test_publishing(moments, tmp_path):
         assert content(data) == wanted
 
 
+@pytest.mark.parametrize("moments", [5, MANY])
+def test_publishing_to_a_folder(moments, tmp_path):
+    data, there = tmp_path / "data", tmp_path / "there"
+    finish("aegen", "build", "aec", "--n", "10", "--l", "4", "--d", "200", "--rows-per-shard", "20", "--out", data)
+    wanted, rng, killed = content(data), random.Random(moments), 0
+    command = ["aegen", "publish", data, "--to", there]
+    duration = measured(start(*command), there.exists)
+    assert content(there) == wanted
+    while killed < moments:
+        shutil.rmtree(there)
+        killed += kill_within(start(*command), there.exists, rng.uniform(0, duration))
+        left = {name: raw for name, raw in content(there).items() if not Path(name).name.startswith(".")}
+        assert all(raw == wanted[name] for name, raw in left.items()), "a file is half-visible"
+        assert "manifest.json" not in left or left == wanted, "finished too early"
+        finish(*command)
+        assert content(there) == wanted == content(data)
+
+
 @pytest.mark.parametrize("moments", [MANY])
 def test_training(moments, tmp_path):
     data = small_dataset(tmp_path / "data", "edit", shards=2, row_group_size=60)
