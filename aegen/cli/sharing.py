@@ -37,7 +37,7 @@ def card(folder: Path, licence: str | None, language: str | None) -> None:
 
 @main.command()
 @click.argument("folders", nargs=-1, required=True, type=FOLDER)
-@click.option("--to", required=True, help="hf://org/name, a folder, or an fsspec URL such as s3://bucket/name.")
+@click.option("--to", required=True, help="hf://org/name, a folder, or the URL of a storage such as s3://bucket/name.")
 @click.option("--private", is_flag=True, help="hf: a new dataset is private.")
 @click.option("--revision", help="hf: the branch; default: main.")
 @click.option("--tag", help="hf: a tag for the commit.")
@@ -80,7 +80,7 @@ def publish(folders: tuple[Path, ...], dry_run: bool, workers: int | None, as_js
 @json_option
 @report
 def pull(source: str, out: Path) -> tuple[Manifest, bool]:
-    """Bring a published dataset back as a folder: SOURCE is hf://org/name[@revision], a folder or an fsspec URL.
+    """Bring a published dataset back as a folder: SOURCE is hf://org/name[@revision], a folder or a URL.
 
     \b
     Example: aegen pull hf://org/aor@v1 --out aor
