@@ -57,6 +57,7 @@ class Dask:
         settings = {
             "distributed.comm.timeouts.connect": CONNECT,
             "distributed.admin.tick.limit": "1h",
+            "distributed.worker.profile.enabled": False,  # nobody looks, and it takes a few percent
             "temporary-directory": self._scratch.name,
         }
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from aegen.actions import Design, load_design
-from aegen.engine import Engine, Local
+from aegen.engine import Engine, Local, bundled
 from aegen.environment import Environment
 from aegen.errors import BadData, InvalidSpec
 from aegen.folder import Folder, Manifest, capped_pairs
@@ -52,7 +52,7 @@ def read_contract(folder: Folder, manifest: Manifest, config: str, engine: Engin
     if not names:
         raise BadData(f"{folder.path}: has no config {config}; there are {', '.join(manifest.configs)}")
     merged: dict[str, Any] = {}
-    described = (engine or Local()).map(_described, ((folder / name, config) for name in names))
+    described = bundled(engine or Local(), _described, ((folder / name, config) for name in names))
     for name, about in zip(names, described, strict=True):
         _check(folder, name, about)
         for key in _SAME:

@@ -14,7 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice, takewhile
+from itertools import islice, repeat, takewhile
 from multiprocessing import forkserver, get_context, resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from multiprocessing.synchronize import Event
 
 Result = TypeVar("Result")
+BUNDLE = 16  # calls that read a few kilobytes each and go together
 PATIENCE = 4  # how many finished results may wait for a slow one before them, for each that is being worked on
 
 
@@ -33,6 +34,44 @@ class Engine(Protocol):
 
     def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
         """The results in the order of the calls."""
+
+
+def bundled(
+    engine: Engine,
+    function: Callable[..., Result],
+    calls: Iterable[tuple[Any, ...]],
+    weights: Iterable[int] | None = None,
+    most: int = BUNDLE,
+) -> Iterator[Result]:
+    """What ``engine.map`` gives, of short calls of which many go together: a cluster needs longer to hand one over
+    than it takes. A bundle ends when the weights of its calls (by default 1 each) reach ``most``.
+
+    >>> list(bundled(Local(2), divmod, [(7, 2), (9, 4), (5, 5)], most=2))
+    [(3, 1), (2, 1), (1, 0)]
+    """
+    if isinstance(engine, Local) and engine.workers <= 1:
+        yield from engine.map(function, calls)  # nothing is handed over, so no more than one result is held
+        return
+    for results in engine.map(_run_bundle, ((function, bundle) for bundle in _bundles(calls, weights, most))):
+        yield from results
+
+
+def _bundles(
+    calls: Iterable[tuple[Any, ...]], weights: Iterable[int] | None, most: int
+) -> Iterator[list[tuple[Any, ...]]]:
+    bundle, weight = [], 0
+    for call, more in zip(calls, weights or repeat(1)):  # noqa: B905 - repeat has no end
+        bundle.append(call)
+        weight += more
+        if weight >= most:
+            yield bundle
+            bundle, weight = [], 0
+    if bundle:
+        yield bundle
+
+
+def _run_bundle(function: Callable[..., Result], calls: list[tuple[Any, ...]]) -> list[Result]:
+    return [function(*call) for call in calls]
 
 
 @dataclass(frozen=True)

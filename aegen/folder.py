@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from aegen.engine import Engine, Local
+from aegen.engine import Engine, Local, bundled
 from aegen.errors import BadData, Failed, FolderConflict, InvalidSpec
 from aegen.progress import Progress
 from aegen.remote import Remote, location
@@ -262,7 +262,7 @@ class Folder:
     def finish(self, spec: SpecTree, files: Mapping[str, FileInfo], engine: Engine | None = None) -> Manifest:
         """Write the manifest, which makes the dataset complete."""
         augmented = ((self / name,) for name in files if name.startswith("augmented/"))
-        capped = sum((engine or Local()).map(_capped, augmented))
+        capped = sum(bundled(engine or Local(), _capped, augmented))
         manifest = Manifest(dict(spec), dict(files), capped)
         with Aside(self.path / MANIFEST) as aside:
             aside.write_text(manifest.to_json(), encoding="utf-8")

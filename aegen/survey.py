@@ -15,10 +15,12 @@ from aegen.actions import Design
 from aegen.arrow import SPACE, to_numbers
 from aegen.contract import Contract
 from aegen.edits import Splice
-from aegen.engine import Engine
+from aegen.engine import Engine, bundled
 from aegen.folder import Folder, Manifest
 from aegen.remote import Remote
 from aegen.shards import SCHEMAS, read_batches
+
+BUNDLE_ROWS = 100_000  # of shards that are counted in one go
 
 
 @dataclass
@@ -82,7 +84,9 @@ def survey(
     ]
     found: dict[tuple[str, str], Survey] = {}
     calls = ((folder / name, config, design) for config, name, design in jobs)
-    for (config, name, _), counted in zip(jobs, engine.map(survey_shard, calls), strict=True):
+    rows = (manifest.files[name].rows for _, name, _ in jobs)
+    surveys = bundled(engine, survey_shard, calls, rows, most=BUNDLE_ROWS)
+    for (config, name, _), counted in zip(jobs, surveys, strict=True):
         key = config, name.partition("/")[2].partition("-")[0]
         found[key] = together([found.get(key, Survey()), counted])
     return found

@@ -9,10 +9,12 @@ import sys
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aegen import pipeline
 from aegen.cluster import Dask
-from aegen.engine import Local, in_order, results, start
+from aegen.engine import Local, _bundles, in_order, results, start
 from aegen.errors import BadData, Failed, FolderConflict, InvalidSpec
 from aegen.folder import Folder
 from aegen.generate import part_of, plan, runs, stripe_batches, stripes
@@ -303,6 +305,16 @@ def test_a_stripe_needs_only_its_part_of_the_layout():
         assert [(*key, batch.to_pylist()) for *key, batch in whole] == [
             (*key, batch.to_pylist()) for *key, batch in mine
         ]
+
+
+@given(st.lists(st.integers(0, 50), max_size=30), st.integers(1, 60))
+def test_bundles_hold_every_call_once_in_order_and_end_when_full(weights, most):
+    calls = [(number,) for number in range(len(weights))]
+    bundles = list(_bundles(calls, weights, most))
+    assert [call for bundle in bundles for call in bundle] == calls
+    for bundle in bundles[:-1]:
+        filled = [weights[number] for (number,) in bundle]
+        assert sum(filled) >= most > sum(filled[:-1])
 
 
 def test_counting_covers_every_block_once():

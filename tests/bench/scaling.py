@@ -13,7 +13,8 @@ from aegen.folder import Folder
 from aegen.spec import Spec
 from tests.bench.measure import command
 
-SPEC = Spec("aor", 100, 5, 60_000, rows_per_shard=5000)
+# Enough shards for both workers within seconds; by default a shard has 25 times as many rows, and a call as much work.
+SPEC = Spec("aor", 100, 5, 120_000, rows_per_shard=10_000)
 REPEATS = 3
 
 
