@@ -75,7 +75,8 @@ class Dask:
                     n_workers=0,
                     threads_per_worker=1,
                     processes=self.processes,
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",  # not the usual port, which another cluster may have
+                    scheduler_kwargs={"dashboard": False},
                     silence_logs=logging.CRITICAL,
                     host="127.0.0.1" if self.processes else None,
                 )

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import pytest
 from hypothesis import given
@@ -76,6 +77,14 @@ def test_a_killed_worker_costs_time_and_nothing_else(wanted, tmp_path, run):
         dask.add_worker()
         assert build.communicate(timeout=120)[1] == "" and build.returncode == 0
     assert content(out) == wanted
+
+
+def test_clusters_side_by_side_say_nothing_of_each_other():
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with Dask(workers=1, processes=False) as one, Dask(workers=1, processes=False) as two:
+            assert [*one.map(divmod, [(7, 2)])] == [*two.map(divmod, [(7, 2)])] == [(3, 1)]
+    assert not [str(warning.message) for warning in said if "in use" in str(warning.message)]
 
 
 def test_what_fails_once_is_tried_again(tmp_path):
