@@ -192,7 +192,7 @@ def test_a_killed_build_to_a_storage_leaves_nothing_here(wanted, s3, bucket, tmp
         if left := list(aside.glob(".train-*.part")):  # a shard is being filled
             break
         process.send_signal(signal.SIGCONT)
-        assert process.poll() is None
+        assert process.poll() is None, process.communicate()
         time.sleep(0.002)
     process.kill()
     process.communicate()
