@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -183,23 +182,24 @@ def test_a_killed_build_to_a_storage_leaves_nothing_here(wanted, s3, bucket, tmp
     """What waits to be sent lies in TMPDIR; the next build removes it, but nothing that is still in use."""
     aside, env = tmp_path / "tmp", {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
     aside.mkdir()
-    command = ["build", *OPTIONS, "--out", f"{bucket}/d", "--workers", workers]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "aegen", *map(str, command)], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    while True:
-        process.send_signal(signal.SIGSTOP)
-        if left := list(aside.glob(".train-*.part")):  # a shard is being filled
+    for attempt in range(30):  # until a kill comes while a shard is being filled
+        command = ["build", *OPTIONS, "--out", f"{bucket}/{attempt}", "--workers", workers]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "aegen", *map(str, command)],
+            env=env,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        while process.poll() is None and not list(aside.glob(".train-*.part")):
+            time.sleep(0.001)
+        process.kill()
+        process.wait()
+        if left := list(aside.glob(".train-*.part")):
             break
-        process.send_signal(signal.SIGCONT)
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.002)
-    process.kill()
-    process.communicate()
-    assert workers > 1 or left[0].exists()
+    assert left
     time.sleep(0.6 * (workers - 1))  # orphaned workers end when they see it
     run(*command, env=env)
-    assert not list(aside.glob(".*")) and s3.files(f"{bucket}/d") == wanted
+    assert not list(aside.glob(".*")) and s3.files(f"{bucket}/{attempt}") == wanted
 
 
 def test_files_that_are_being_sent_are_not_swept(memory, tmp_path, monkeypatch):
