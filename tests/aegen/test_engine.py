@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -178,28 +180,28 @@ def test_a_storage_in_which_another_spec_is_being_written_is_left_alone(memory):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_build_to_a_storage_leaves_nothing_here(wanted, s3, bucket, tmp_path, run, workers):
+def test_a_killed_build_to_a_storage_leaves_nothing_here(wanted, s3, bucket, run, workers):
     """What waits to be sent lies in TMPDIR; the next build removes it, but nothing that is still in use."""
-    aside, env = tmp_path / "tmp", {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
-    aside.mkdir()
-    for attempt in range(30):  # until a kill comes while a shard is being filled
-        command = ["build", *OPTIONS, "--out", f"{bucket}/{attempt}", "--workers", workers]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "aegen", *map(str, command)],
-            env=env,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        while process.poll() is None and not list(aside.glob(".train-*.part")):
-            time.sleep(0.001)
-        process.kill()
-        process.wait()
-        if left := list(aside.glob(".train-*.part")):
-            break
-    assert left
-    time.sleep(0.6 * (workers - 1))  # orphaned workers end when they see it
-    run(*command, env=env)
-    assert not list(aside.glob(".*")) and s3.files(f"{bucket}/{attempt}") == wanted
+    with tempfile.TemporaryDirectory(prefix="t") as name:  # short, since sockets are made in it
+        aside, env = Path(name), {**os.environ, "TMPDIR": name}
+        for attempt in range(30):  # until a kill comes while a shard is being filled
+            command = ["build", *OPTIONS, "--out", f"{bucket}/{attempt}", "--workers", workers]
+            process = subprocess.Popen(
+                [sys.executable, "-m", "aegen", *map(str, command)],
+                env=env,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            while process.poll() is None and not list(aside.glob(".train-*.part")):
+                time.sleep(0.001)
+            process.kill()
+            process.wait()
+            if left := list(aside.glob(".train-*.part")):
+                break
+        assert left
+        time.sleep(0.6 * (workers - 1))  # orphaned workers end when they see it
+        run(*command, env=env)
+        assert not list(aside.glob(".*")) and s3.files(f"{bucket}/{attempt}") == wanted
 
 
 def test_files_that_are_being_sent_are_not_swept(memory, tmp_path, monkeypatch):
