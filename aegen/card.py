@@ -13,6 +13,7 @@ from string import Template
 from typing import Any
 
 from aegen import __version__, pictures
+from aegen.aside import Aside
 from aegen.contract import Contract, read_contract
 from aegen.croissant import CROISSANT, croissant
 from aegen.demonstrations import task_name
@@ -22,9 +23,10 @@ from aegen.folder import Folder, Manifest
 from aegen.frontmatter import front_matter
 from aegen.generate import read_spec
 from aegen.header import default_config, header
+from aegen.json_text import FORMAT
 from aegen.recipe import check_recorded, dataset_name, recipe
 from aegen.remote import Remote
-from aegen.shards import FORMAT, Aside, open_shard
+from aegen.shards import open_shard
 from aegen.show import Trajectory, draw_steps, trajectories
 from aegen.spec import SPLITS, Spec
 from aegen.stats import DEMONSTRATIONS, figures

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from aegen.folder import Manifest
-from aegen.shards import FORMAT, SCHEMAS
+from aegen.json_text import FORMAT
+from aegen.shards import SCHEMAS
 
 CROISSANT = "croissant.json"
 TYPES = {pa.int64(): "cr:Int64", pa.int32(): "cr:Int32", pa.int16(): "cr:Int16", pa.string(): "sc:Text"}

@@ -12,25 +12,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from aegen.aside import PART, Aside, sweep_sent
 from aegen.engine import Engine, Local, bundled
 from aegen.errors import BadData, Failed, FolderConflict, InvalidSpec
+from aegen.json_text import FORMAT, check_format, parse_json
 from aegen.progress import Progress
 from aegen.remote import Remote, location
-from aegen.shards import (
-    FORMAT,
-    PART,
-    SCHEMAS,
-    Aside,
-    FileInfo,
-    check_format,
-    file_info,
-    file_size,
-    open_shard,
-    parse_json,
-    shard_order,
-    shard_parts,
-    sweep_sent,
-)
+from aegen.shards import SCHEMAS, FileInfo, file_info, file_size, open_shard, shard_order, shard_parts
 
 MANIFEST = "manifest.json"
 CLAIM = ".writing-"  # begins the name of the file that a writer leaves in a storage for as long as it works

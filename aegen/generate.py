@@ -22,10 +22,11 @@ from aegen.engine import Engine
 from aegen.equation import Integers
 from aegen.errors import AegenError, BadData, InvalidSpec
 from aegen.folder import Folder, SpecTree, write_missing
+from aegen.json_text import FORMAT
 from aegen.pieces import Pieces, equation_cells
 from aegen.progress import Progress, silent
 from aegen.sampling import Draws, Order, derive_key, keyed_hash, order
-from aegen.shards import FORMAT, PAIRS, Description, FileInfo, ShardWriter, shard_name, shard_parts
+from aegen.shards import PAIRS, Description, FileInfo, ShardWriter, shard_name, shard_parts
 from aegen.spec import SPLITS, Spec
 from aegen.tasks import task_of
 

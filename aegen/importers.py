@@ -20,10 +20,11 @@ from aegen.arrow import of_numbers, of_texts
 from aegen.errors import BadData, InvalidSpec
 from aegen.escape import join_state, tokenize
 from aegen.folder import Folder, SpecTree
+from aegen.json_text import FORMAT
 from aegen.progress import Progress, silent
 from aegen.readers import Row, open_reader
 from aegen.sampling import derive_key
-from aegen.shards import FORMAT, PAIRS, ROW_GROUP, FileInfo, shard_name, write_shard
+from aegen.shards import PAIRS, ROW_GROUP, FileInfo, shard_name, write_shard
 from aegen.spec import SPLITS, TASKS
 
 Parsed = tuple[str, str, str]  # split, source, target

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from aegen import hub, storage
+from aegen.aside import Aside
 from aegen.card import COMPANIONS, Terms, check_card, render, write_companions
 from aegen.engine import Engine
 from aegen.errors import BadData, FolderConflict, InvalidSpec
@@ -19,7 +20,7 @@ from aegen.folder import MANIFEST, MAX_MANIFEST, Folder, Manifest, differences, 
 from aegen.generate import read_spec
 from aegen.progress import Progress, silent
 from aegen.remote import location
-from aegen.shards import Aside, FileInfo, file_info, file_size
+from aegen.shards import FileInfo, file_info, file_size
 from aegen.verify import check_whole, verify
 
 Opener = Callable[[str], BinaryIO]

@@ -1,4 +1,4 @@
-"""The files of a dataset: schemas, self-description, atomic writing, reading that trusts nothing.
+"""The files of a dataset: schemas, self-description, writing, reading that trusts nothing.
 
 A shard is a Parquet file that describes itself in its metadata (key ``aegen``, one JSON object): whoever reads
 several shards merges what they say. A file appears under its name only when it is complete.
@@ -10,33 +10,25 @@ import hashlib
 import json
 import os
 import re
-import tempfile
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from aegen.aside import Aside
 from aegen.errors import BadData, InvalidSpec
+from aegen.json_text import check_format, parse_json
 from aegen.remote import Remote
 from aegen.spec import SPLITS
+from aegen.unfolding import MAX_GROUP, references, unfolded
 
-FORMAT = 1
 ROW_GROUP = 1 << 16
-PART = ".part"
-SENDING = f".sending{PART}"  # ends the name of a file of this machine that is on its way to a storage
 DESCRIPTION_KEY = "aegen"
-# What a reader is willing to take memory for, in bytes where nothing else is said.
-MAX_DESCRIPTION = 1 << 26  # of JSON
-MAX_FOOTER = 1 << 27  # of Parquet metadata, the description included
-MAX_DEPTH = 32  # of objects and lists in JSON
-MAX_GROUP = 1 << 30  # of one row group, uncompressed and without dictionaries
+MAX_FOOTER = 1 << 27  # bytes of Parquet metadata that a reader takes memory for, the description included
 # What pyarrow raises on a damaged or hostile file.
 DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, RuntimeError, OverflowError, MemoryError)
 
@@ -59,13 +51,7 @@ SCHEMAS = {
     "tags": STEPS,
 }
 
-# How texts may be encoded: as long as they are, or as references to a dictionary. What else there is can be a few bytes
-# that stand for gigabytes.
-PLAIN = {"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"}
-REFERENCES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
-
 SHARD_NAME = re.compile(r"([a-z_]+)/([a-z]+)-[0-9]{5,}-of-[0-9]{5,}\.parquet")  # leads nowhere but into its folder
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # in JSON: of a pair, which is a character, or alone, which is none
 _FACTS = {"split": str, "task": str, "tokens": str, "arithmetic": bool}
 
 Description = dict[str, Any]
@@ -106,80 +92,6 @@ def shard_order(name: str) -> tuple[str, int]:
     """
     start, _, rest = name.partition("-")
     return start, int(rest.partition("-")[0])
-
-
-def fsync_folder(folder: Path) -> None:
-    """Make a rename in this folder survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-class Aside:
-    """A file that is filled aside and appears under its name in one step; on any error nothing is left of it.
-
-    What goes to a storage is filled on this machine first; what a killed process left of that, the next one removes.
-    """
-
-    aside: Path
-
-    def __init__(self, path: Path | Remote) -> None:
-        self.path = path
-        self._lock: int | None = None
-        if not isinstance(path, Remote):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self.aside = path.parent / f".{path.name}.{uuid.uuid4().hex}{PART}"
-
-    def __enter__(self) -> Path:
-        if isinstance(self.path, Remote):
-            sweep_sent()
-            self.aside, self._lock = _locked_file(self.path.name)
-        return self.aside
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is not None:
-                return
-            if isinstance(self.path, Remote):
-                self.path.put(self.aside)
-            else:
-                with self.aside.open("rb+") as file:
-                    os.fsync(file.fileno())
-                self.aside.replace(self.path)
-                fsync_folder(self.path.parent)
-        finally:
-            self.aside.unlink(missing_ok=True)
-            if self._lock is not None:
-                os.close(self._lock)
-
-
-def _locked_file(name: str) -> tuple[Path, int]:
-    """A new temporary file, and the lock on it that shows for as long as our process lives that it is in use."""
-    import fcntl
-
-    while True:
-        path = Path(tempfile.gettempdir()) / f".{name}.{uuid.uuid4().hex}{SENDING}"
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.fstat(descriptor).st_nlink:
-            return path, descriptor
-        os.close(descriptor)  # swept before it was locked
-
-
-def sweep_sent() -> None:
-    """Remove the temporary files of processes that were killed while they sent something to a storage."""
-    import fcntl
-
-    for path in Path(tempfile.gettempdir()).glob(f".*{SENDING}"):
-        with suppress(OSError):  # in use, gone, or not ours
-            descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink()
-            finally:
-                os.close(descriptor)
 
 
 def file_info(path: Path | Remote, rows: int) -> FileInfo:
@@ -327,95 +239,15 @@ def read_batches(path: Path | Remote, config: str, columns: list[str] | None = N
     """The rows of a shard, one row group at a time."""
     file, _ = open_shard(path, config)
     try:
-        referring = _references(file.metadata)
+        referring = references(file.metadata)
         with file, _parquet(path, metadata=file.metadata, read_dictionary=referring) as folded:
             for group in range(file.num_row_groups):
-                size = _unfolded(folded, group, referring)
+                size = unfolded(folded, group, referring)
                 if size > MAX_GROUP:
                     raise BadData(f"{path}: a row group that unfolds to {size:,} bytes; expected at most {MAX_GROUP:,}")
                 yield from file.iter_batches(batch_size=ROW_GROUP, row_groups=[group], columns=columns)
     except DAMAGED as error:
         raise BadData(f"{path}: damaged ({_first_line(error)})") from None
-
-
-def _columns(metadata: pq.FileMetaData, group: int) -> Iterator[pq.ColumnChunkMetaData]:
-    row_group = metadata.row_group(group)
-    return map(row_group.column, range(row_group.num_columns))
-
-
-def _references(metadata: pq.FileMetaData) -> list[str]:
-    """The columns of texts that refer to a dictionary: a few bytes of them can stand for gigabytes."""
-    found = set()
-    for column in (column for group in range(metadata.num_row_groups) for column in _columns(metadata, group)):
-        if column.physical_type == "BYTE_ARRAY" and ({*column.encodings} - PLAIN or column.has_dictionary_page):
-            if foreign := {*column.encodings} - PLAIN - REFERENCES:
-                raise ValueError(f"texts encoded as {', '.join(sorted(foreign))}")
-            found.add(column.path_in_schema)
-    return sorted(found)
-
-
-def _unfolded(folded: pq.ParquetFile, group: int, referring: list[str]) -> int:
-    """Bytes of a row group's values, at most, and of all texts that they refer to; its references stay such."""
-    size = 0
-    for column in _columns(folded.metadata, group):
-        size += max(column.total_uncompressed_size, 8 * column.num_values)
-        if size > MAX_GROUP:
-            break
-        if column.path_in_schema in referring:
-            size += _referred(folded, group, column.path_in_schema.partition(".")[0], column.num_values)
-    return size
-
-
-def _referred(folded: pq.ParquetFile, group: int, name: str, count: int) -> int:
-    """Bytes of the texts that a column refers to: as if all were the longest, or exact where that would be too many."""
-    first = next(_texts(folded, group, name, 1), None)
-    if first is not None and first.null_count < len(first):  # what is empty shows no dictionary
-        most: int = count * pc.max(pc.binary_length(first.dictionary)).as_py()
-        if most <= MAX_GROUP:
-            return most
-    parts = _texts(folded, group, name, ROW_GROUP)
-    return sum(pc.sum(pc.binary_length(part.dictionary).take(part.indices)).as_py() or 0 for part in parts)
-
-
-def _texts(folded: pq.ParquetFile, group: int, name: str, rows: int) -> Iterator[pa.Array]:
-    for batch in folded.iter_batches(batch_size=rows, row_groups=[group], columns=[name], use_threads=False):
-        yield batch.column(0).flatten() if pa.types.is_list(batch.column(0).type) else batch.column(0)
-
-
-def parse_json(raw: bytes, where: object, most: int = MAX_DESCRIPTION) -> dict[str, Any]:
-    """One JSON object from untrusted bytes."""
-    if len(raw) > most:
-        raise BadData(f"{where}: {len(raw):,} bytes of JSON; expected at most {most:,}")
-    try:
-        text = raw.decode()
-        found = json.loads(text)
-        if _SURROGATE.search(text):  # half a character, which nobody could write or print, is the author's mistake
-            json.dumps(found, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
-        raise BadData(f"{where}: not valid JSON") from None
-    if not isinstance(found, dict):
-        raise BadData(f"{where}: expected a JSON object")
-    _check_depth(found, where)
-    return found
-
-
-def _check_depth(found: dict[str, Any], where: object) -> None:
-    """Refuse what is nested deeper than anything of ours: whoever compares or writes it goes as deep."""
-    level: list[Any] = [found]
-    for _ in range(MAX_DEPTH):
-        inside = (entry.values() if isinstance(entry, dict) else entry for entry in level)
-        level = [entry for entries in inside for entry in entries if isinstance(entry, (dict, list))]
-        if not level:
-            return
-    raise BadData(f"{where}: nested too deeply; expected at most {MAX_DEPTH} levels")
-
-
-def check_format(version: object, where: object) -> None:
-    """Refuse what a later aegen wrote."""
-    if version != FORMAT:
-        raise BadData(
-            f"{where}: format version {version!r}; this aegen reads {FORMAT}: install the aegen that wrote it"
-        )
 
 
 def _first_line(error: BaseException) -> str:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from aegen.aside import Aside
 from aegen.card import CARD, MARK
 from aegen.errors import AegenError, Failed, NoAccess
 from aegen.folder import MANIFEST, MAX_MANIFEST, Folder, Manifest, check_regular, parse_manifest
 from aegen.remote import OBJECT_STORES, file_system, short
-from aegen.shards import SCHEMAS, Aside, file_info
+from aegen.shards import SCHEMAS, file_info
 
 
 @dataclass(frozen=True)

@@ -101,9 +101,9 @@ def collection(folders: tuple[Path, ...], link: str, out: Path) -> None:
     \b
     Example: aegen collection aor aes aec --link hf://org/{name} --out collection.md
     """
+    from aegen.aside import Aside
     from aegen.collection import collection as render
     from aegen.folder import Folder
-    from aegen.shards import Aside
 
     page = render([Folder(folder) for folder in folders], link)
     with Aside(out) as aside:

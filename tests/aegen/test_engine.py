@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegen import pipeline
+from aegen.aside import Aside
 from aegen.cluster import Dask
 from aegen.engine import Local, _bundles, in_order, results, start
 from aegen.errors import BadData, Failed, FolderConflict, InvalidSpec
 from aegen.folder import Folder
 from aegen.generate import part_of, plan, runs, stripe_batches, stripes
 from aegen.remote import Remote
-from aegen.shards import Aside
 from aegen.spec import Spec
 from aegen.verify import verify
 from tests.aegen.test_generate import content
