@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trainer.contract import KEY, Contract, Fields, check_format, merge, parse_object
 from trainer.errors import BadData, MissingExtra, TrainerError
 from trainer.hub import SCHEME, HubFiles, hub_id, masked
 from trainer.places import LOCAL, check_url
+from trainer.unfolding import MAX_RAW, references, unfolded
 
 Config = Literal["pairs", "expert", "variants_expert", "augmented", "tags"]
 Split = Literal["train", "validation", "test"]
@@ -30,14 +30,7 @@ Split = Literal["train", "validation", "test"]
 MAX_FOOTER = 1 << 26  # bytes of one Parquet footer
 MAX_SHARD = 1 << 36  # declared bytes of one shard
 MAX_ROWS = 1 << 40
-MAX_RAW = 1 << 30  # bytes of one row group, uncompressed and without dictionaries
 MAX_TABLE = 1 << 32  # bytes of all rows that are read at once
-PART = 1 << 16  # rows of which references are counted at once
-# How texts may be encoded: as long as they are, or as references to a dictionary. What else there is can be a few bytes
-# that stand for gigabytes.
-PLAIN = {"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"}
-REFERENCES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
-
 SHARD = re.compile(
     r"(pairs|expert|variants_expert|augmented|tags)/(train|validation|test)-([0-9]{5,})-of-([0-9]{5,})\.parquet"
 )
@@ -247,7 +240,7 @@ class Dataset:
             for group in range(reader.num_row_groups) if groups is None else groups:
                 size = unfolded(folded, group, referring)
                 if size > MAX_RAW or taken + size > most:
-                    found = f"rows that unfold to {taken + size:,} bytes, too many to hold"
+                    found = f"rows that unfold to {taken + size:,} bytes, too many to hold at once"
                     raise BadData(f"{self.where}/{shard.name}: {found}")
                 tables.append(reader.read_row_group(group, columns=list(columns)))
                 taken += tables[-1].nbytes
@@ -281,53 +274,6 @@ class Dataset:
     def hashes(self, config: Config, split: Split) -> dict[str, str]:
         """The SHA-256 of each shard, as the manifest has them."""
         return {shard.name: shard.sha256 for shard in self.select(config, split)}
-
-
-def leaves(metadata: pq.FileMetaData, group: int) -> Iterator[pq.ColumnChunkMetaData]:
-    """What the footer says of the columns of a row group."""
-    row_group = metadata.row_group(group)
-    return map(row_group.column, range(row_group.num_columns))
-
-
-def references(metadata: pq.FileMetaData) -> list[str]:
-    """The columns of texts that refer to a dictionary: a few bytes of them can stand for gigabytes."""
-    found = set()
-    for column in (column for group in range(metadata.num_row_groups) for column in leaves(metadata, group)):
-        if column.physical_type == "BYTE_ARRAY" and ({*column.encodings} - PLAIN or column.has_dictionary_page):
-            if foreign := {*column.encodings} - PLAIN - REFERENCES:
-                raise ValueError(f"texts encoded as {', '.join(sorted(foreign))}")
-            found.add(column.path_in_schema)
-    return sorted(found)
-
-
-def unfolded(folded: pq.ParquetFile, group: int, referring: list[str]) -> int:
-    """Bytes of a row group's values, at most, and of all texts that they refer to; its references stay such."""
-    size = 0
-    for column in leaves(folded.metadata, group):
-        size += max(column.total_uncompressed_size, 8 * column.num_values)
-        if size > MAX_RAW:
-            break
-        if column.path_in_schema in referring:
-            size += referred(folded, group, column.path_in_schema.partition(".")[0], column.num_values)
-    return size
-
-
-def referred(folded: pq.ParquetFile, group: int, name: str, count: int) -> int:
-    """Bytes of the texts that a column refers to: as if all were the longest, or exact where that would be too many."""
-    first = next(texts(folded, group, name, 1), None)
-    if first is not None and first.null_count < len(first):  # what is empty shows no dictionary
-        most: int = count * pc.max(pc.binary_length(first.dictionary)).as_py()
-        if most <= MAX_RAW:
-            return most
-    parts = texts(folded, group, name, PART)
-    return sum(pc.sum(pc.binary_length(part.dictionary).take(part.indices)).as_py() or 0 for part in parts)
-
-
-def texts(folded: pq.ParquetFile, group: int, name: str, rows: int) -> Iterator[pa.Array]:
-    """The values of a column of texts or of lists of them, so many rows at a time."""
-    for batch in folded.iter_batches(batch_size=rows, row_groups=[group], columns=[name], use_threads=False):
-        found = batch.column(0)
-        yield found.flatten() if pa.types.is_list(found.type) or pa.types.is_large_list(found.type) else found
 
 
 def leading(footers: list[Footer], rows: int | None) -> list[Footer]:

@@ -147,7 +147,9 @@ def read_values(path: Path) -> dict[str, Any]:
         return _yaml(text, path) if path.suffix in (".yaml", ".yml") else tomllib.loads(text)
     except OSError as error:
         raise BadData(f"{path}: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except UnicodeDecodeError as error:
+        raise InvalidConfig(f"{path}: not a text in UTF-8: {error}") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InvalidConfig(f"{path}: not readable as TOML: {error}") from error
 
 
