@@ -85,7 +85,8 @@ class Browser:
         target = self.call("Target.createTarget", url=path.resolve().as_uri())["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         until = time.monotonic() + 60
-        while self.ask("document.readyState") != "complete" or self.ask("location.href") == "about:blank":
+        # Both in one question: between two, the empty page that every tab begins with can make way for ours.
+        while not self.ask("location.href !== 'about:blank' && document.readyState === 'complete'"):
             assert time.monotonic() < until, "the page does not load"
             time.sleep(0.05)
 

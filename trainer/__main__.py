@@ -14,10 +14,12 @@ def main() -> None:
     try:
         command(prog_name="trainer")
     except SystemExit as end:
-        if end.code == interrupt.CODE:  # all is said and saved: nobody waits until PyTorch has tidied up
+        # All is said and saved: nobody who interrupts waits until PyTorch has tidied up. And of torchrun's ranks one
+        # in hundreds aborts while Python ends: gloo's threads go on after the group is destroyed, and need Python.
+        if isinstance(end.code, int) and (end.code == interrupt.CODE or "RANK" in os.environ):
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(interrupt.CODE)
+            os._exit(end.code)
         raise
 
 

@@ -58,3 +58,14 @@ def test_ranks_stream_their_own_row_groups(command, tmp_path):
     done = torchrun(command, *arguments, "--out", tmp_path / "run", "--resume")
     assert len(lines(tmp_path / "run")) == 2
     assert done.stdout.count("ended by epochs") == 1 and done.stderr.count("epoch 0 ") == 1  # one log
+
+
+def test_a_rank_leaves_before_python_ends(command, tmp_path):
+    # What aborts there comes once in hundreds of runs, so the test is that Python's end is not reached.
+    (tmp_path / "blocked" / "sitecustomize.py").write_text("import atexit\natexit.register(print, 'the end')\n")
+    assert command("--version").stdout.endswith("the end\n")
+    rank = {"RANK": "0", "WORLD_SIZE": "1"}
+    said = command("--version", extra=rank).stdout
+    assert said.startswith("trainer") and "the end" not in said
+    failed = command("fit", tmp_path / "none", "--out", tmp_path / "run", code=2, extra=rank)
+    assert failed.stderr.startswith("Error: ") and "the end" not in failed.stdout
