@@ -110,7 +110,9 @@ def load_checkpoint(path: Path, most: int | None = None) -> tuple[dict[str, Tens
     header = parse_object(content[8 : 8 + size], str(path)).get("__metadata__", {})
     about = parse_object(header.get(ENTRY, "{}"), str(path))
     state = about.get(STATE)
-    if not isinstance(state, str) or about.get(HASH) != fingerprint(tensors, state):
+    if not isinstance(state, str):
+        raise BadData(f"{path}: not a checkpoint of this version: it has no state with a hash")
+    if about.get(HASH) != fingerprint(tensors, state):
         raise BadData(f"{path}: altered: its content is not what its SHA-256 says")
     return tensors, parse_object(state, str(path))
 

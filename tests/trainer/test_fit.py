@@ -3,6 +3,7 @@ import shutil
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from tests.trainer.reference import pairs_of, small_dataset, write_dataset
 from trainer.agent import Agent
@@ -155,6 +156,19 @@ def test_the_same_content_is_the_same_bytes(tmp_path):
         save_checkpoint(tmp_path / str(number), tensors, {"epoch": 1, "updates": 2})
     assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
     assert load_checkpoint(tmp_path / "0")[1] == {"epoch": 1, "updates": 2}
+
+
+def test_a_flipped_bit_and_somebody_elses_weights_are_told_apart(tmp_path):
+    path = tmp_path / "weights.safetensors"
+    save_checkpoint(path, {"x": torch.zeros(3)}, {"epoch": 1})
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(BadData, match="altered"):
+        load_checkpoint(path)
+    save_file({"x": torch.zeros(3)}, path, metadata={"trainer": "{}"})
+    with pytest.raises(BadData, match="not a checkpoint of this version"):
+        load_checkpoint(path)
 
 
 def test_damaged_checkpoints_are_named(insert, tmp_path):

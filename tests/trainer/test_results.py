@@ -6,8 +6,9 @@ from statistics import mean, stdev
 
 import pytest
 
+from trainer.report import read_timing
 from trainer.report.collect import collect
-from trainer.report.markdown import order_line, table
+from trainer.report.markdown import grid, order_line, table, timing_rows
 from trainer.report.paper import MAIN
 from trainer.report.tables import orders, tables
 
@@ -80,13 +81,19 @@ def test_the_rival_in_spelling_had_at_least_as_much_time():
 
 def test_the_main_table_is_what_was_measured():
     found = cells("main", preset="cpu")
-    assert {(c["task"], c["model"], c["ta"]) for c in found} == {(task, *row) for task in TASKS for row in MAIN}
+    wanted = {(task, *row, seed) for task in TASKS for row in MAIN for seed in (0, 1)}
+    assert {(c["task"], c["model"], c["ta"], c["seed"]) for c in found} == wanted
     longest = max(cell["cpu_seconds"] for cell in found) / 60
     assert longest <= 10 and f"takes {longest:.1f}." in page("experiments")
     (main, *_) = tables(found)
     assert table(main) in page("experiments")
     for order in orders(main):
         assert order_line(order) in page("experiments")
+
+
+def test_the_inference_times_are_what_was_measured():
+    head, rows = timing_rows(read_timing(CARDS / "results" / "main" / "results.json"))
+    assert len(rows) == 3 and grid([cell.replace("*", r"\*") for cell in head], rows) in page("experiments")
 
 
 @pytest.mark.parametrize("name", ["planner", "experiments"])
