@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shutil
 import tempfile
 import threading
 import time
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib import metadata
 from multiprocessing import active_children
+from pathlib import Path
 from typing import Any, TypeVar
 
 from aegen.engine import in_order, undisturbed
@@ -92,13 +94,23 @@ class Dask:
                 self.client.wait_for_workers(self.workers, timeout=LOST)
 
     def __exit__(self, *_: object) -> None:
-        if self.client is not None:
-            with suppress(Exception):
-                self.client.close(timeout=0.5)
-        if self._cluster is not None:
-            self._close_cluster()
-        if self._scratch is not None:
-            self._scratch.cleanup()
+        with undisturbed():  # half an end would leave workers, and files of theirs
+            if self.client is not None:
+                with suppress(Exception):
+                    self.client.close(timeout=0.5)
+            if self._cluster is not None:
+                self._close_cluster()
+            if self._scratch is not None:
+                self._clean_up(Path(self._scratch.name))
+                self._scratch.cleanup()
+
+    def _clean_up(self, folder: Path) -> None:
+        """Remove a folder in which a worker that is just being killed may still make a file."""
+        until = time.monotonic() + CLOSE
+        while folder.exists() and time.monotonic() < until:
+            self._end_workers()
+            shutil.rmtree(folder, ignore_errors=True)
+            time.sleep(0.01)
 
     def _close_cluster(self) -> None:
         """End our own workers as they come: dask itself first waits until those that are half started have started."""

@@ -127,7 +127,7 @@ def undisturbed() -> Iterator[None]:
 
     A terminal sends it to all of them, and one that is just being started would answer with a traceback.
     """
-    resource_tracker.ensure_running()  # its own start ends with Ctrl-C let through again
+    _start_tracker()  # now: its own start ends with Ctrl-C let through again
     asked: list[int] = []
     leading = threading.current_thread() is threading.main_thread()  # no other thread is ever interrupted
     before = signal.signal(signal.SIGINT, lambda number, _: asked.append(number)) if leading else None
@@ -140,6 +140,18 @@ def undisturbed() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
     for number in asked[:1]:
         signal.raise_signal(number)
+
+
+def _start_tracker() -> None:
+    """Start what tidies up after processes that are killed, and let it do so without remarks."""
+    usual = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [usual, "ignore:resource_tracker"]))
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        del os.environ["PYTHONWARNINGS"]
+        if usual is not None:
+            os.environ["PYTHONWARNINGS"] = usual
 
 
 def results(futures: list[Future[Result]]) -> Iterator[Result]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -86,6 +88,38 @@ def test_clusters_side_by_side_say_nothing_of_each_other():
         with Dask(workers=1, processes=False) as one, Dask(workers=1, processes=False) as two:
             assert [*one.map(divmod, [(7, 2)])] == [*two.map(divmod, [(7, 2)])] == [(3, 1)]
     assert not [str(warning.message) for warning in said if "in use" in str(warning.message)]
+
+
+def test_an_interrupt_waits_until_the_cluster_is_closed(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(KeyboardInterrupt), Dask(workers=1, processes=False) as engine:
+        assert list(engine.map(divmod, [(7, 2)])) == [(3, 1)]
+        assert list(tmp_path.iterdir())
+        close = engine.client.close
+        monkeypatch.setattr(
+            engine.client, "close", lambda timeout: (signal.raise_signal(signal.SIGINT), close(timeout))
+        )
+    assert engine.client.status == "closed" and not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_removed_at_once_is_removed_later(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    rmtree, busy = shutil.rmtree, [1, 2]  # as with a worker that makes a file while it is killed
+    with Dask(workers=1, processes=False):
+        monkeypatch.setattr(shutil, "rmtree", lambda *path, **how: busy.pop() if busy else rmtree(*path, **how))
+    assert not busy and not list(tmp_path.iterdir())
+
+
+def test_what_tidies_up_after_the_killed_says_nothing():
+    code = """
+from multiprocessing import resource_tracker
+from aegen.engine import undisturbed
+with undisturbed():
+    resource_tracker.register("/aegen-gone", "semaphore")  # as of a process that was killed
+"""
+    for usual in ({}, {"PYTHONWARNINGS": "always"}):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | usual)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_what_fails_once_is_tried_again(tmp_path):
