@@ -5,14 +5,17 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+PATIENCE = 120  # seconds, on a machine that has other things to do
 # Nothing of it may leave this machine.
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
@@ -24,6 +27,10 @@ FLAGS = (
 def find_browser() -> str | None:
     """A Chromium on this machine; AEGEN_BROWSER names another."""
     return os.environ.get("AEGEN_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+class Refused(Exception):
+    """The browser cannot answer: while one page makes way for another, for example."""
 
 
 class Browser:
@@ -52,8 +59,9 @@ class Browser:
 
     def __exit__(self, *_: object) -> None:
         try:
-            self.call("Browser.close")
-            self.process.wait(20)
+            with suppress(AssertionError, Refused, OSError, subprocess.TimeoutExpired):  # it goes, this way or that
+                self.call("Browser.close")
+                self.process.wait(20)
         finally:
             if self.process.poll() is None:
                 os.killpg(self.process.pid, 9)
@@ -71,24 +79,33 @@ class Browser:
         os.write(self.out, json.dumps(message).encode() + b"\0")
         while True:
             while b"\0" not in self.waiting:
+                assert select.select([self.answers], [], [], PATIENCE)[0], f"no answer to {method}"
                 part = os.read(self.answers, 1 << 16)
                 assert part, "the browser is gone"
                 self.waiting += part
             text, self.waiting = self.waiting.split(b"\0", 1)
             answer = json.loads(text)
             if answer.get("id") == self.number:
-                assert "error" not in answer, answer["error"]
+                if "error" in answer:
+                    raise Refused(f"{method}: {answer['error']}")
                 return answer["result"]
 
     def open(self, path: Path) -> None:
         """Load a file and wait until everything in it is there."""
-        target = self.call("Target.createTarget", url=path.resolve().as_uri())["targetId"]
+        where = path.resolve().as_uri()
+        target = self.call("Target.createTarget", url=where)["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        until = time.monotonic() + 60
-        # Both in one question: between two, the empty page that every tab begins with can make way for ours.
-        while not self.ask("location.href !== 'about:blank' && document.readyState === 'complete'"):
+        until = time.monotonic() + PATIENCE
+        while not self._loaded(where):
             assert time.monotonic() < until, "the page does not load"
             time.sleep(0.05)
+
+    def _loaded(self, where: str) -> bool:
+        # Both in one question: between two, the empty page that every tab begins with can make way for ours.
+        try:
+            return self.ask(f"location.href === {json.dumps(where)} && document.readyState === 'complete'") is True
+        except Refused:
+            return False
 
     def ask(self, expression: str) -> object:
         """The value of an expression in the page."""

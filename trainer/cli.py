@@ -328,16 +328,19 @@ def sweep(
 
 
 @main.command()
-@click.argument("runs", type=click.Path(exists=True, path_type=Path))
+@click.argument("runs", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the report.")
 @click.option("--title", default="Text editing as imitation game", show_default=True)
 @click.option("--timing/--no-timing", default=True, show_default=True, help="Measure the inference time of AR*, NAR*.")
 @threads_option
-def report(runs: Path, out: Path, title: str, timing: bool, threads: int | None) -> None:
-    """Turn RUNS, the folder of a sweep or an earlier results.json, into tables and pictures beside the paper's.
+def report(runs: tuple[Path, ...], out: Path, title: str, timing: bool, threads: int | None) -> None:
+    """Turn RUNS, folders of sweeps or earlier results.json, into tables and pictures beside the paper's.
+
+    A cell that several of them have is taken from the first.
 
     \b
     trainer report runs/paper --out report
+    trainer report runs/more report/results.json --out report
     """
     from trainer.report import report as write_report
 

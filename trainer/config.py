@@ -108,6 +108,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "updates": 2500,
         "restart": 0,
         "clip": 1.0,
+        "validate_every": 2,  # a validation plays all games of a split
     },
 }
 

@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from trainer.device import recurrent_precision
 
 Hidden = tuple[Tensor, Tensor]
+IMPOSSIBLE = -20.0  # as a log-probability: finite, so that a mean over wrong answers stays a number
 
 
 def padding_mask(lengths: Tensor, memory: Tensor) -> Tensor:
@@ -140,3 +141,14 @@ class Combine(nn.Module):
     def forward(self, context: Tensor, x: Tensor) -> Tensor:
         combined: Tensor = self.project(torch.cat((context, x), dim=-1))
         return combined.relu()  # (b, d)
+
+
+def certain(scores: Tensor, where: Tensor, token: int) -> Tensor:
+    """Scores (b, n, v) that are certain of one token where it is asked (b, n).
+
+    For answers that are padded to one length: behind their end a model says the one thing that is right there, so that
+    padding neither costs nor teaches anything.
+    """
+    sure = torch.full_like(scores[0, 0], IMPOSSIBLE)
+    sure[token] = 0.0
+    return torch.where(where[..., None], sure, scores)

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trainer.baselines import Tagging, certain
 from trainer.config import Config
 from trainer.contract import Contract
 from trainer.errors import InvalidConfig
@@ -25,11 +24,12 @@ from trainer.layers import (
     Flatten,
     Hidden,
     PlaceAttention,
+    certain,
     padding_mask,
 )
 from trainer.planner.model import Planner
 from trainer.policy import Encoded, Policy
-from trainer.text import DONE
+from trainer.text import DONE, KEEP
 
 
 class Ar(Encoded):
@@ -47,10 +47,14 @@ class Ar(Encoded):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
+        return self.decode(states, lengths, actions, self.slots)
+
+    def decode(self, states: Tensor, lengths: Tensor, actions: Tensor | None, slots: int) -> Tensor:
+        """The scores of the first ``slots`` tokens."""
         memory, hidden = self.encoder(states, lengths)  # (b, m, d)
         mask, keys = padding_mask(lengths, memory), self.attention.keys(memory)
         seen, scores = self.first(states), []
-        for slot in range(self.slots):
+        for slot in range(slots):
             context = self.attention(hidden, keys, memory, mask)  # (b, d)
             x = self.combine(context, self.dropout(self.embed(seen)))
             score, hidden = self.decoder(x, hidden)  # (b, v)
@@ -85,6 +89,28 @@ class End2end(Ar):
         told = scores.argmax(-1) if actions is None else actions
         ended = (told == self.done).cumsum(1) - (told == self.done).long() > 0  # (b, n)
         return certain(scores, ended, self.done)
+
+
+class Tagging(Ar):
+    """Rounds of tags: AR's decoder says one for the beginning of the text, then one for each token.
+
+    One after the other, as in the earlier work: where a source has several right targets, tags that do not know of
+    each other may be of different ones.
+    """
+
+    about = "token-level tags in rounds, autoregressive decoder, 1 encoder layer"
+    game = "tags"
+    learns_from = "tags"
+
+    def __init__(self, config: Config, contract: Contract) -> None:
+        super().__init__(config, contract)
+        self.keep = contract.action_ids[KEEP]
+
+    def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
+        scores = self.decode(states, lengths, actions, states.shape[1] + 1)
+        scores = nn.functional.pad(scores, (0, 0, 0, self.slots - scores.shape[1]))  # (b, n, v)
+        behind = torch.arange(self.slots, device=states.device) > lengths.to(states.device)[:, None]
+        return certain(scores, behind, self.keep)
 
 
 class Linear(Encoded):

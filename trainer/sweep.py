@@ -20,6 +20,7 @@ from trainer.contract import parse_object
 from trainer.data import Dataset
 from trainer.errors import BadData, Failed, FolderConflict, Interrupted
 from trainer.grid import Cell, Source, Sweep
+from trainer.run import Description
 
 Say = Callable[[str], None]
 
@@ -40,8 +41,10 @@ def finished(cell: Cell, out: Path) -> bool:
     if changed := sorted(key for key in ours if ours[key] != theirs.get(key)):
         raise FolderConflict(f"{out / cell.name}: it was run with another {', '.join(changed)}; choose another --out")
     if is_here(cell.source):
+        now = {name: shard.sha256 for name, shard in Dataset(cell.source.path).shards.items()}
+        learned = Description.read(out / cell.name / "config.json").data.get("files")
         played = there.get("evaluation", {}).get("files")
-        if played != Dataset(cell.source.path).hashes("pairs", cell.split):
+        if not all(isinstance(files, dict) and files.items() <= now.items() for files in (learned, played)):
             raise FolderConflict(f"{out / cell.name}: it was run on other data than is in {cell.source.path} now")
     return True
 

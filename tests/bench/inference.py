@@ -21,7 +21,8 @@ from trainer.data import Dataset
 from trainer.lessons import load_held_out, open_training
 from trainer.models import build_model
 from trainer.play import act
-from trainer.report.timing import PAIR, best_in_turns
+from trainer.report.paper import PAIR
+from trainer.report.timing import best_in_turns
 
 GAMES = 8
 

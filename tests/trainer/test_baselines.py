@@ -9,12 +9,12 @@ import torch
 
 from tests.trainer.reference import pairs_of, tag_rounds, tagged, write_dataset
 from trainer.agent import Agent
-from trainer.baselines import IMPOSSIBLE
 from trainer.config import preset
 from trainer.contract import Contract
 from trainer.data import Dataset
 from trainer.environment import Verdict
 from trainer.errors import BadData, InvalidConfig, NoLessons
+from trainer.layers import IMPOSSIBLE
 from trainer.lessons import load_lessons, open_training
 from trainer.models import MODELS, build_model
 from trainer.progress import Reporter

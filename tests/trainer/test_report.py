@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shutil
+from contextlib import contextmanager
 from html import unescape
 from xml.etree import ElementTree
 
@@ -144,7 +145,9 @@ def test_methods_are_compared_within_a_design_and_it_is_named(tmp_path):
             where = f"{design}/{model}"
             written(where, model, True, 0, {"equation": score}, tmp_path, "aes", metric="span", design=design)
     designs = {table.key: table for table in tables(collect(tmp_path))}["designs"]
-    (order,) = orders(designs)
+    order, across = orders(designs)
+    assert across.block == "each method, one design against another" and across.agree + len(across.disagree) == 2
+    assert across.disagree == ("#2 [left, token, right], AR* + TA > #1 [left, right, token], AR* + TA",)
     pairs = [f"NAR* + TA > AR* + TA ({head})" for head in ("#1 [left, right, token]", "#2 [left, token, right]")]
     assert order.agree + len(order.disagree) == 2 and set(order.disagree) <= set(pairs)
 
@@ -174,6 +177,17 @@ def test_only_seeds_are_averaged(known):
         collect(known)
 
 
+def test_the_longest_games_of_both_metrics_are_said(tmp_path):
+    for metric in ("span", "levenshtein"):
+        cell = written(metric, "nar-star", False, 0, {"equation": 1.0}, tmp_path / "runs", "aes", metric=metric)
+        described = json.loads((cell / "config.json").read_text())
+        described["contract"]["max_steps"] = {"span": 6, "levenshtein": 31}[metric]
+        (cell / "config.json").write_text(json.dumps(described))
+    report(tmp_path / "runs", tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    assert "T_max with span edits: 6." in text and "T_max with levenshtein edits: 31." in text
+
+
 def test_a_report_says_how_many_seeds_and_whether_the_data_is_smaller_than_the_papers(tmp_path):
     runs = tmp_path / "runs"
     for seed in range(2):
@@ -200,6 +214,10 @@ DAMAGE = [
     ("cell.json", "{" * 3),
     ("outcomes-test.json", '{"rows": 5}'),
     ("outcomes-test.json", '{"rows": [{"source": "1"}]}'),
+    ("outcomes-test.json", '{"games": 5}'),
+    ("outcomes-test.json", '{"games": [1]}'),
+    ("outcomes-test.json", '{"games": [{}]}'),
+    ("outcomes-test.json", '{"games": [{"source": "", "target": "", "predicted": "", "failure": 3, "moves": []}]}'),
     ("metrics.jsonl", '{"epoch": 0}\n'),
 ]
 
@@ -211,21 +229,49 @@ def test_a_damaged_cell_is_named(known, tmp_path, name, content):
     assert done.exit_code == 2 and "nar/0" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("cells", [[], [1], [{}], [{"task": "aor"}], "timing", "score", "length"])
-def test_damaged_results_are_named(known, tmp_path, cells):
+WRONG_FIELDS = {
+    "scores": {"equation": float("nan")}, "by_length": {"2": 5}, "commands": [5], "threads": None, "data": {"x": 1},
+    "train_seconds": "long", "split": "\"><script>", "max_steps": "many",
+}  # fmt: skip
+WRONG_GROUPS = [("by_length", {"two": [1, 2]}), ("by_length", {"2": [0, 0]}), ("by_replace", {"2": [1, 2]})]
+
+
+@pytest.mark.parametrize("change", [{"cells": []}, {"cells": [1]}, {"cells": [{}]}, {"timing": {"aor": 5}}])
+def test_damaged_results_are_named(known, tmp_path, change):
     report(known, tmp_path / "out", timed=False)
     values = json.loads((tmp_path / "out/results.json").read_text())
-    if cells == "timing":
-        values["timing"] = {"aor": 5}
-    elif cells == "score":
-        values["cells"][0]["scores"]["equation"] = float("nan")
-    elif cells == "length":
-        values["cells"][0]["by_length"] = {"2": 5}
-    else:
-        values["cells"] = cells
+    assert_named(values | change, tmp_path)
+
+
+@pytest.mark.parametrize("field,wrong", [*WRONG_FIELDS.items(), *WRONG_GROUPS])
+def test_damaged_fields_of_results_are_named(known, tmp_path, field, wrong):
+    report(known, tmp_path / "out", timed=False)
+    values = json.loads((tmp_path / "out/results.json").read_text())
+    values["cells"][0][field] = wrong
+    assert_named(values, tmp_path)
+
+
+def assert_named(values, tmp_path):
     (tmp_path / "x.json").write_text(json.dumps(values))
     done = CliRunner().invoke(main, ["report", str(tmp_path / "x.json"), "--out", str(tmp_path / "again")])
     assert done.exit_code == 2 and "x.json" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_new_runs_are_added_to_results_that_were_kept(known, tmp_path):
+    report(known, tmp_path / "kept", timed=False)
+    kept = tmp_path / "kept/results.json"
+    written("nar-star/1", "nar-star", False, 1, {"equation": 70.0, "token": 50.0}, tmp_path / "new")  # was 62
+    written("linear/0", "linear", False, 0, {"equation": 1.0}, tmp_path / "new")
+    report([tmp_path / "new", kept], tmp_path / "out", timed=False)
+    joined = collect(tmp_path / "out/results.json")
+    assert [record["name"] for record in joined] == sorted(
+        [*(record["name"] for record in collect(kept)), "linear/0"], key=lambda name: name.split("/")
+    )
+    assert [r["scores"]["equation"] for r in joined if r["name"].startswith("nar-star/")] == [60.0, 70.0, 64.0]
+    # What is added must be comparable with what is there.
+    written("nar-star/7", "nar-star", False, 7, {"equation": 70.0}, tmp_path / "other", preset="paper")
+    done = CliRunner().invoke(main, ["report", str(tmp_path / "other"), str(kept), "--out", str(tmp_path / "none")])
+    assert done.exit_code == 2 and "differ in their preset" in done.stderr and not (tmp_path / "none").exists()
 
 
 def test_an_earlier_reports_pictures_do_not_stay(known, tmp_path):
@@ -346,15 +392,21 @@ def test_wrong_use_gets_one_line(tmp_path):
 # In a browser
 
 
-@pytest.fixture(scope="module")
-def page(made, tmp_path_factory):
-    """The page alone, without the files beside it, in a browser."""
+@contextmanager
+def opened(path):
+    """A page in a browser."""
     program = find_browser()
     if not program:
         pytest.skip("no Chromium on this machine (apt-get install chromium, or AEGEN_BROWSER=/path/to/one)")
-    alone = shutil.copy(made / "report.html", tmp_path_factory.mktemp("alone") / "report.html")
     with Browser(program) as browser:
-        browser.open(alone)
+        browser.open(path)
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def page(made, tmp_path_factory):
+    """The page alone, without the files beside it."""
+    with opened(shutil.copy(made / "report.html", tmp_path_factory.mktemp("alone") / "report.html")) as browser:
         yield browser
 
 
@@ -373,6 +425,20 @@ def test_the_pictures_load(page):
         "figure-learning-curves", "figure-inference-time", "figure-by-length", "figure-failures",
     }  # fmt: skip
     assert all(width and width > 100 for _, width in sizes)
+
+
+def test_names_and_texts_of_strangers_are_shown_and_nothing_more(known, tmp_path):
+    attack = "</script><img src=x onerror=\"document.title='owned'\">$\\frac$"
+    move = {"state": attack, "action": [attack], "chances": [1.0], "verdict": attack}
+    game = dict.fromkeys(("source", "target", "predicted", "failure"), attack) | {"right": False, "moves": [move]}
+    cell = written("x/0", attack, False, 0, {"equation": 5.0}, known, attack, device=attack, commands=[attack])
+    (cell / "outcomes-test.json").write_text(json.dumps({"rows": [], "games": [game]}))
+    report(known, tmp_path / "out", timed=False)
+    with opened(tmp_path / "out/report.html") as browser:
+        assert browser.ask("document.querySelectorAll('script').length") == 2
+        assert browser.ask("[...document.images].filter(image => !image.id).length") == 0
+        assert browser.ask("document.title") != "owned"
+        assert browser.ask("document.getElementById('state').textContent") == attack
 
 
 def test_nothing_is_asked_of_anybody_else(page):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -262,9 +263,15 @@ def test_a_sweep_of_other_data_or_another_split_is_no_finished_one(insert, tmp_p
     with pytest.raises(FolderConflict, match="another split"):
         run_sweep(read_sweep(file), say=lambda line: None)
     other = small_dataset(tmp_path / "other", "insert", train=66)
-    changed = write_file(tmp_path, other, updates=2, **{"[0, 1]": "[0]", '["ar", "nar-star"]': '["ar"]'})
-    with pytest.raises(FolderConflict, match="other data than is in"):
-        run_sweep(read_sweep(changed), say=lambda line: None)
+    again = shutil.copytree(insert, tmp_path / "again")  # the same games, learned from others
+    manifest = json.loads((again / "manifest.json").read_text())
+    learned = next(name for name in manifest["files"] if name.startswith("augmented/train"))
+    manifest["files"][learned]["sha256"] = "0" * 64
+    (again / "manifest.json").write_text(json.dumps(manifest))
+    for data in (other, again):
+        changed = write_file(tmp_path, data, updates=2, **{"[0, 1]": "[0]", '["ar", "nar-star"]': '["ar"]'})
+        with pytest.raises(FolderConflict, match="other data than is in"):
+            run_sweep(read_sweep(changed), say=lambda line: None)
 
 
 def test_what_a_sweep_calls_a_dataset_is_held_against_it(insert, tmp_path):

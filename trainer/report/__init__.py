@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from trainer.checkpoint import write
 from trainer.errors import BadData, Failed
 from trainer.report import html, markdown
-from trainer.report.collect import RESULTS, Record, collect, outcomes, read_object, results, split_of
+from trainer.report.collect import RESULTS, Record, alike, collect, games_of, read_object, results, split_of
 from trainer.report.figures import ARTISTS, KINDS, draw
+from trainer.report.paper import PAIR
 from trainer.report.tables import tables
 
 
 def report(
-    runs: Path, out: Path, title: str = "Text editing as imitation game", timed: bool = True
+    runs: Path | Sequence[Path], out: Path, title: str = "Text editing as imitation game", timed: bool = True
 ) -> tuple[list[Path], list[str]]:
     """Write ``report.html``, ``report.md``, ``results.json`` and ``figures/``; returns the files, and the main result
     in lines for a terminal.
 
-    ``runs`` is the folder of a sweep, or the ``results.json`` of an earlier report, which has no games.
+    ``runs`` are folders of sweeps, or the ``results.json`` of earlier reports, which have no games. What several of
+    them have is taken from the first, so new runs can be added to results that were kept.
     """
-    records = collect(runs)
-    timing, skipped = read_timing(runs) if runs.is_file() else {}, list[str]()
-    if timed and runs.is_dir():
-        from trainer.report.timing import measure
+    places = chosen([runs] if isinstance(runs, Path) else runs)
+    records = alike(sorted(chain(*places.values()), key=lambda record: record["name"].split("/")))
+    timing, skipped, games = dict[str, Any](), list[str](), list[dict[str, Any]]()
+    for place, cells in places.items():
+        times: dict[str, Any] = read_timing(place) if place.is_file() else {}
+        if timed and place.is_dir():
+            from trainer.report.timing import measure
 
-        timing, skipped = measure(runs, records)
+            times, remarks = measure(place, cells)
+            skipped += remarks
+        timing = times | timing
+        games += gallery(place, cells) if place.is_dir() else []
     found, figures = tables(records), draw(records, timing)
-    games = gallery(runs, records) if runs.is_dir() else []
     files = {
         "report.html": html.page(title, records, found, figures, timing, games).encode(),
         "report.md": markdown.page(title, records, found, figures, timing, games).encode(),
@@ -49,12 +58,22 @@ def report(
     return [out / name for name in files], [*markdown.beside(found[0]), *skipped]
 
 
+def chosen(places: Sequence[Path]) -> dict[Path, list[Record]]:
+    """The cells of each place, without those that an earlier place has."""
+    seen: set[str] = set()
+    found = {}
+    for place in places:
+        found[place] = [record for record in collect(place) if record["name"] not in seen]
+        seen |= {record["name"] for record in found[place]}
+    return found
+
+
 def read_timing(path: Path) -> dict[str, Any]:
     """The inference times of an earlier report."""
     timing = read_object(path).get("timing", {})
     try:
         for found in timing.values():
-            for times in (*(found["agents"][name] for name in ("ar-star", "nar-star")), found["ratio"]):
+            for times in (*(found["agents"][name] for name in PAIR), found["ratio"]):
                 _ = [float(times[what]) for what in ("action", "text")]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadData(f"{path}: timing: not the times of a report") from error
@@ -63,8 +82,5 @@ def read_timing(path: Path) -> dict[str, Any]:
 
 def gallery(runs: Path, records: list[Record]) -> list[dict[str, Any]]:
     """The games that the evaluations kept, by cell."""
-    kept = [
-        {"name": record["name"], "games": outcomes(runs / record["name"], split_of(record)).get("games", [])}
-        for record in records
-    ]
+    kept = [{"name": record["name"], "games": games_of(runs / record["name"], split_of(record))} for record in records]
     return [cell for cell in kept if cell["games"]]

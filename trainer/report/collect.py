@@ -81,7 +81,9 @@ def readable(folder: Path) -> Iterator[None]:
         raise BadData(f"{folder}: not the files of a finished cell ({type(error).__name__}: {error})") from error
 
 
-NUMBERS = ("seed", "parameters", "updates", "epochs", "best_epoch", "seconds", "games")
+NUMBERS = ("seed", "parameters", "updates", "epochs", "best_epoch", "seconds", "games", "threads")
+OPTIONAL = ("train_seconds", "cpu_seconds", "max_steps")
+REPLACES = ("with", "without")
 SHAPES: dict[str, type | tuple[type, ...]] = {
     "name": str, "task": str, "model": str, "ta": bool, "scores": dict, "failures": dict, "by_length": dict,
     "by_replace": dict, "curve": list, "data": dict, "commands": list, "device": str,
@@ -97,6 +99,10 @@ def checked(values: object, where: str) -> Record:
     for key, kinds in SHAPES.items():
         if not isinstance(values.get(key), kinds):
             raise BadData(f"{where}: field {key!r} is missing or of a wrong kind")
+    if values["split"] not in (None, "test", "validation"):
+        raise BadData(f"{where}: split: test or validation is needed, found {str(values['split'])[:60]!r}")
+    if not all(isinstance(text, str) for text in (*values["commands"], *values["data"].values())):
+        raise BadData(f"{where}: commands and hashes of the data are texts")
     for key, number in numbers_of(values, where):
         if not isinstance(number, int | float) or isinstance(number, bool) or not isfinite(number):
             raise BadData(f"{where}: {key}: a number is needed, found {str(number)[:60]!r}")
@@ -109,12 +115,17 @@ def numbers_of(values: Record, where: str) -> Iterator[tuple[str, object]]:
     for key in ("scores", "failures"):
         yield from ((key, number) for number in values[key].values())
     yield from (("size", number) for number in (values.get("size") or {}).values())
-    for key in ("by_length", "by_replace", "curve"):
-        lines = values[key] if key == "curve" else values[key].values()
-        for line in lines:
-            if not isinstance(line, list) or len(line) < (3 if key == "curve" else 2):
-                raise BadData(f"{where}: {key}: lists of numbers are needed, found {str(line)[:60]!r}")
-            yield from ((key, number) for number in line if number is not None or key != "curve")
+    yield from ((key, values[key]) for key in OPTIONAL if values.get(key) is not None)
+    for line in values["curve"]:
+        if not isinstance(line, list) or len(line) < 3:
+            raise BadData(f"{where}: curve: lists of numbers are needed, found {str(line)[:60]!r}")
+        yield from (("curve", number) for number in line if number is not None)
+    for key in ("by_length", "by_replace"):
+        for group, line in values[key].items():
+            known = group.isdecimal() if key == "by_length" else group in REPLACES
+            if not known or not isinstance(line, list) or len(line) != 2 or not line[1]:
+                raise BadData(f"{where}: {key}: how many are right of how many, found {group[:60]!r}: {str(line)[:60]}")
+            yield from ((key, number) for number in line)
 
 
 def alike(records: list[Record]) -> list[Record]:
@@ -135,6 +146,20 @@ def outcomes(folder: Path, split: str) -> dict[str, Any]:
     """The games of a cell's evaluation."""
     path = folder / f"outcomes-{split}.json"
     return read_object(path) if path.is_file() else {}
+
+
+def games_of(folder: Path, split: str) -> list[dict[str, Any]]:
+    """The games of a cell that one can step through."""
+    games = outcomes(folder, split).get("games", [])
+    with readable(folder):
+        for game in games:
+            texts = [game[key] for key in ("source", "target", "predicted", "failure")]
+            for move in game["moves"]:
+                texts += [move["state"], move["verdict"], *move["action"]]
+                _ = [float(chance) for _, chance in zip(move["action"], move["chances"], strict=True)]
+            if not all(isinstance(text, str) for text in texts):
+                raise ValueError("a game is not told in texts")
+    return list(games)
 
 
 def learn_lengths(folder: Path, found: Lookup) -> None:
@@ -174,7 +199,7 @@ def record(folder: Path, name: str, lookup: Lookup) -> Record:
         "versions": described.get("versions", {}),
         "failures": dict(sorted(Counter(row["failure"] for row in rows if row["failure"]).items())),
         "by_length": shares((facts[0], row["right"]) for row, facts in known if facts),
-        "by_replace": shares(("with" if facts[1] else "without", row["right"]) for row, facts in known if facts),
+        "by_replace": shares((REPLACES[not facts[1]], row["right"]) for row, facts in known if facts),
         "curve": curve(folder),
     }
 

@@ -11,7 +11,7 @@ from typing import Any
 from trainer.errors import MissingExtra
 from trainer.outcomes import FAILURES
 from trainer.report.collect import Record, plain, split_of
-from trainer.report.paper import MAIN
+from trainer.report.paper import MAIN, PAIR
 from trainer.report.tables import LABELS, label
 
 BLUE, ORANGE, GREEN, SKY, RED, PURPLE, BLACK = (
@@ -36,7 +36,7 @@ def draw(records: Sequence[Record], timing: dict[str, Any]) -> Figures:
     settings = {
         "backend": "agg", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
         "grid.alpha": 0.3, "svg.fonttype": "none", "svg.hashsalt": "aegen", "figure.constrained_layout.use": True,
-        "hatch.linewidth": 0.6,
+        "hatch.linewidth": 0.6, "text.parse_math": False,  # a stranger's name for a task is no formula
     }  # fmt: skip
     found: Figures = {}
     with mpl.rc_context(settings):
@@ -133,7 +133,7 @@ def minutes(records: Sequence[Record]) -> Any:
 def curves(records: Sequence[Record]) -> Any:
     """One panel for each task and model: AR* and NAR* where they were run, as in the paper."""
     usable = [record for record in records if plain(record) and record["curve"]]
-    models = [m for m in ("ar-star", "nar-star") if any(r["model"] == m for r in usable)]
+    models = [m for m in PAIR if any(r["model"] == m for r in usable)]
     models = models or list(dict.fromkeys(record["model"] for record in usable))[:2]
     tasks = tasks_of([record for record in usable if record["model"] in models])
     if not tasks:
@@ -309,8 +309,8 @@ ARTISTS: dict[str, tuple[str, Callable[[Sequence[Record], dict[str, Any]], Any]]
         lambda records, timing: minutes(records),
     ),
     "inference-time": (
-        "Inference time of AR* and NAR*, measured in turns in one run: for an action and for a returned text; above "
-        "the bars, how many times longer AR* takes.",
+        "Inference time of AR* and NAR*, measured in turns in one run on a CPU: for an action and for a returned text; "
+        "above the bars, how many times longer AR* takes.",
         lambda records, timing: times(timing),
     ),
     "metrics-aec": (

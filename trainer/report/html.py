@@ -57,7 +57,7 @@ def table_html(found: Table, records: Sequence[Record]) -> str:
         lines.append(f"<tr{kind}>{cells}</tr>")
     compared = "".join(f"<li>{escape(order_line(order))}</li>" for order in orders(found))
     said = f"<p>Order of the methods by equation accuracy:</p><ul>{compared}</ul>" if compared else ""
-    body = f'<div class="wide"><table id="table-{found.key}">{"".join(lines)}</table></div>'
+    body = f'<div class="wide"><table id="table-{escape(found.key)}">{"".join(lines)}</table></div>'
     noted = "".join(f"<p>{escape(line)}</p>" for line in remarks(found, records))
     return f"<h2>{escape(found.title)}</h2>{body}{noted}{said}"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from trainer.report.collect import Record
 from trainer.report.figures import Figures
-from trainer.report.paper import SIZES
+from trainer.report.paper import PAIR, SIZES
 from trainer.report.tables import SHORT, Entry, Order, Table, label, orders
 
 SECONDS = ("train_seconds", "seconds", "cpu_seconds")
@@ -98,6 +98,13 @@ def remarks(found: Table, records: Sequence[Record]) -> list[str]:
         return []
     least, most = min(counts), max(counts)
     lines = [f"Seeds of a figure: {least if least == most else f'{least} to {most}'}."]
+    if found.key == "metrics":
+        longest: dict[str, int] = {}
+        for record in records:
+            if record["task"] == "aes" and record["model"] in PAIR and record.get("max_steps"):
+                metric = record["metric"] or "span"
+                longest[metric] = max(longest.get(metric, 0), record["max_steps"])
+        lines += [f"T_max with {metric} edits: {steps}." for metric, steps in longest.items()]
     for task in dict.fromkeys(task for task, _ in found.columns):
         sizes = [record["size"] for record in records if record["task"] == task and record.get("size")]
         others = dict.fromkeys(size_text(size) for size in sizes if size != SIZES.get(task, size))

@@ -6,6 +6,7 @@ Figure = tuple[float, float | None]
 Column = tuple[str, str]  # (task, measure)
 
 TASKS = ("aor", "aes", "aec")
+PAIR = ("ar-star", "nar-star")  # the agents whose times, curves and metrics it compares
 SIZES = {
     "aor": {"n": 10, "l": 5, "d": 10_000},
     "aes": {"n": 100, "l": 5, "d": 10_000},

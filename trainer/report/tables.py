@@ -220,7 +220,8 @@ class Order:
 
 
 def orders(table: Table) -> list[Order]:
-    """By task: pairs of methods in the paper's order of equation accuracy, without TA, with TA, and TA against none."""
+    """By task: pairs of methods in the paper's order of equation accuracy, without TA, with TA, and TA against none;
+    and, where a table has them, designs or metrics against each other."""
     found = []
     for column in (column for column in table.columns if column[1] == "equation"):
         rows = [row for row in table.rows if row.cells[column].values and row.cells[column].theirs]
@@ -230,6 +231,8 @@ def orders(table: Table) -> list[Order]:
         gains = [(a, b) for a, b in combinations(rows, 2) if a.head == (*b.head[:-1], b.head[-1].removesuffix(TA))]
         gains += [(a, b) for a, b in combinations(rows, 2) if b.head == (*a.head[:-1], a.head[-1].removesuffix(TA))]
         found.append(_compared(column, "each method with TA against without", gains))
+        across = [(a, b) for a, b in combinations(rows, 2) if a.head[-1] == b.head[-1] and a.head != b.head]
+        found.append(_compared(column, f"each method, one {table.heads[0].lower()} against another", across))
     return [order for order in found if order.agree or order.disagree]
 
 
@@ -247,6 +250,7 @@ def _compared(column: Column, block: str, pairs: Iterable[tuple[Row, Row]]) -> O
         else:
             first, second = (one, two) if a.theirs[0] > b.theirs[0] else (two, one)
             tied = " (equal here)" if a.mean == b.mean else ""
-            place = f" ({', '.join(one.head[:-1])})" if one.head[:-1] else ""
-            disagree.append(f"{first.head[-1]} > {second.head[-1]}{tied}{place}")
+            place = f" ({', '.join(one.head[:-1])})" if one.head[:-1] == two.head[:-1] != () else ""
+            names = [row.head[-1] if one.head[:-1] == two.head[:-1] else ", ".join(row.head) for row in (first, second)]
+            disagree.append(f"{names[0]} > {names[1]}{tied}{place}")
     return Order(column, block, agree, tuple(disagree))

@@ -13,9 +13,9 @@ from trainer.agent import Agent
 from trainer.data import Dataset
 from trainer.play import act, play
 from trainer.report.collect import Record, plain
+from trainer.report.paper import PAIR
 from trainer.steps import load_pairs
 
-PAIR = ("ar-star", "nar-star")
 GAMES = 512
 REPEATS = 3
 
