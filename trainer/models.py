@@ -8,6 +8,7 @@ actions in training, agents with a decoder input see some of them (teacher forci
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -32,8 +33,31 @@ from trainer.policy import Encoded, Policy
 from trainer.text import DONE, KEEP
 
 
-class Ar(Encoded):
-    """Autoregressive: one token after the other, with additive attention."""
+class Autoregressive(Encoded):
+    """One token after the other: a decoder reads the last one, and what it looks at for the next."""
+
+    embed: nn.Embedding
+    combine: Combine
+    decoder: Cell
+    dropout: nn.Dropout
+
+    def say(
+        self, look: Callable[[int, Hidden], Tensor], hidden: Hidden, states: Tensor, actions: Tensor | None, slots: int
+    ) -> Tensor:
+        """The scores of ``slots`` tokens; ``look`` gives the context (b, d) of each."""
+        seen, scores = self.first(states), []
+        for slot in range(slots):
+            x = self.combine(look(slot, hidden), self.dropout(self.embed(seen)))
+            score, hidden = self.decoder(x, hidden)  # (b, v)
+            scores.append(score)
+            # The released code draws once for the whole batch; a draw for every row measured better (32.2, 29.8).
+            gold = None if actions is None else actions[:, slot]
+            seen = self.teach(score.argmax(-1), gold, whole_batch=self.draw == "batch")
+        return torch.stack(scores, dim=1)  # (b, slots, v)
+
+
+class Ar(Autoregressive):
+    """Autoregressive, with additive attention."""
 
     about = "autoregressive decoder, 1 encoder layer"
     depth = 1
@@ -47,22 +71,13 @@ class Ar(Encoded):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
-        return self.decode(states, lengths, actions, self.slots)
-
-    def decode(self, states: Tensor, lengths: Tensor, actions: Tensor | None, slots: int) -> Tensor:
-        """The scores of the first ``slots`` tokens."""
         memory, hidden = self.encoder(states, lengths)  # (b, m, d)
         mask, keys = padding_mask(lengths, memory), self.attention.keys(memory)
-        seen, scores = self.first(states), []
-        for slot in range(slots):
-            context = self.attention(hidden, keys, memory, mask)  # (b, d)
-            x = self.combine(context, self.dropout(self.embed(seen)))
-            score, hidden = self.decoder(x, hidden)  # (b, v)
-            scores.append(score)
-            # The released code draws once for the whole batch; a draw for every row measured better (32.2, 29.8).
-            gold = None if actions is None else actions[:, slot]
-            seen = self.teach(score.argmax(-1), gold, whole_batch=self.draw == "batch")
-        return torch.stack(scores, dim=1)  # (b, n, v)
+
+        def look(slot: int, hidden: Hidden) -> Tensor:
+            return self.attention(hidden, keys, memory, mask)  # type: ignore[no-any-return]
+
+        return self.say(look, hidden, states, actions, self.slots)  # (b, n, v)
 
 
 class ArStar(Ar):
@@ -91,24 +106,31 @@ class End2end(Ar):
         return certain(scores, ended, self.done)
 
 
-class Tagging(Ar):
-    """Rounds of tags: AR's decoder says one for the beginning of the text, then one for each token.
+class Tagging(Autoregressive):
+    """Rounds of tags: one for the beginning of the text, then one for each token, which the decoder looks at.
 
     One after the other, as in the earlier work: where a source has several right targets, tags that do not know of
     each other may be of different ones.
     """
 
     about = "token-level tags in rounds, autoregressive decoder, 1 encoder layer"
+    depth = 1
     game = "tags"
     learns_from = "tags"
 
     def __init__(self, config: Config, contract: Contract) -> None:
         super().__init__(config, contract)
         self.keep = contract.action_ids[KEEP]
+        self.embed = self.embedding()
+        self.combine = Combine(self.width)
+        self.decoder = Cell(self.width, self.vocabulary, config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
-        scores = self.decode(states, lengths, actions, states.shape[1] + 1)
-        scores = nn.functional.pad(scores, (0, 0, 0, self.slots - scores.shape[1]))  # (b, n, v)
+        memory, hidden = self.encoder(states, lengths)  # (b, m, d)
+        places = torch.cat((hidden[0][:, None], memory), dim=1).unbind(1)  # m + 1 of (b, d)
+        scores = self.say(lambda slot, _: places[slot], hidden, states, actions, len(places))
+        scores = nn.functional.pad(scores, (0, 0, 0, self.slots - len(places)))  # (b, n, v)
         behind = torch.arange(self.slots, device=states.device) > lengths.to(states.device)[:, None]
         return certain(scores, behind, self.keep)
 
