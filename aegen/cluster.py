@@ -225,6 +225,8 @@ def _run(function: Callable[..., Result], call: tuple[Any, ...], versions: dict[
             return Refused(InvalidSpec(f"a worker has {package} {version}, you have {asked}: install the same there"))
     try:
         return function(*call)
+    except Failed:
+        raise  # a storage that did not answer may do so the next time
     except AegenError as error:
         return Refused(error)
 

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aegen.aside import Aside
-from aegen.errors import BadData, InvalidSpec
+from aegen.errors import BadData, Failed, InvalidSpec
 from aegen.json_text import check_format, parse_json
-from aegen.remote import Remote
+from aegen.remote import Remote, short
 from aegen.spec import SPLITS
 from aegen.unfolding import MAX_GROUP, references, unfolded
 
@@ -30,6 +30,7 @@ ROW_GROUP = 1 << 16
 DESCRIPTION_KEY = "aegen"
 MAX_FOOTER = 1 << 27  # bytes of Parquet metadata that a reader takes memory for, the description included
 # What pyarrow raises on a damaged or hostile file.
+UNREACHED = (ConnectionError, TimeoutError)  # of a storage: nothing is said of the file, and it can be tried again
 DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, RuntimeError, OverflowError, MemoryError)
 
 PAIRS = pa.schema([("id", pa.int64()), ("source", pa.string()), ("target", pa.string())])
@@ -194,6 +195,8 @@ def open_shard(path: Path | Remote, config: str | None = None) -> tuple[pq.Parqu
         groups = [metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)]
     except FileNotFoundError:
         raise BadData(f"{path}: missing") from None
+    except UNREACHED as error:
+        raise Failed(f"{path}: {short(error)}") from None
     except DAMAGED as error:
         raise BadData(f"{path}: not a readable Parquet file ({_first_line(error)})") from None
     if not all(0 <= size <= MAX_GROUP for size in groups):
@@ -246,6 +249,8 @@ def read_batches(path: Path | Remote, config: str, columns: list[str] | None = N
                 if size > MAX_GROUP:
                     raise BadData(f"{path}: a row group that unfolds to {size:,} bytes; expected at most {MAX_GROUP:,}")
                 yield from file.iter_batches(batch_size=ROW_GROUP, row_groups=[group], columns=columns)
+    except UNREACHED as error:
+        raise Failed(f"{path}: {short(error)}") from None
     except DAMAGED as error:
         raise BadData(f"{path}: damaged ({_first_line(error)})") from None
 

@@ -24,6 +24,7 @@ from aegen.errors import BadData, Failed, FolderConflict, InvalidSpec
 from aegen.folder import Folder
 from aegen.generate import part_of, plan, runs, stripe_batches, stripes
 from aegen.remote import Remote
+from aegen.shards import open_shard, read_batches
 from aegen.spec import Spec
 from aegen.verify import verify
 from tests.aegen.test_generate import content
@@ -128,6 +129,29 @@ def test_what_fails_once_is_tried_again(tmp_path):
         with pytest.raises(BadData, match="^no$"):  # ours are not: they would fail again
             list(engine.map(refuse, [(tmp_path / "tried",)]))
     assert (tmp_path / "tried").read_text() == "x"
+
+
+def test_a_storage_that_stumbles_is_asked_again(memory, monkeypatch, tmp_path):
+    """Nothing is said of a file by a network that fails: it is neither damaged nor missing."""
+    pipeline.generate(SPEC, Folder("memory://d"), Local())
+    opened, stumble = Remote.open, iter(range(1000))
+
+    def open_at_times(self, mode="rb"):
+        if next(stumble) % 4 == 1:
+            raise ConnectionError("the peer has gone")
+        return opened(self, mode)
+
+    monkeypatch.setattr(Remote, "open", open_at_times)
+    shard = Remote("memory://d/pairs/train-00000-of-00003.parquet")
+    with pytest.raises(Failed, match="the peer has gone"):
+        open_shard(shard)
+    with Dask(workers=1, processes=False) as engine:
+        rows = list(engine.map(count_rows, [(shard,)] * 6))
+    assert len(rows) == 6 and len(set(rows)) == 1
+
+
+def count_rows(shard):
+    return sum(len(batch) for batch in read_batches(shard, "pairs"))
 
 
 def fail_once(path):
