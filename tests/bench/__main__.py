@@ -13,6 +13,7 @@ PARTS = {
     "training": training.run,
     "inference": inference.run,
     "scaling": scaling.run,
+    "sizes": generation.run_sizes,
 }
 
 if __name__ == "__main__":
@@ -20,6 +21,5 @@ if __name__ == "__main__":
     for name in asked or PARTS:
         PARTS[name]()
     if "--long" in sys.argv:
-        generation.run_long()
         trajectories.run_long()
         scaling.run_long()

@@ -34,7 +34,7 @@ def run() -> None:
         print(f"  {task} N={n:<4} {rate:12,.0f} rows/s   plain {plain:8,.0f} rows/s   {rate / plain:6,.0f} x")
 
 
-def run_long() -> None:
+def run_sizes() -> None:
     print("generation of AOR N=100 L=5, two workers: time and peak memory of the largest process against D")
     with tempfile.TemporaryDirectory() as folder:
         for d in (100_000, 1_000_000, 10_000_000):
