@@ -129,9 +129,12 @@ class ShardWriter:
     def __enter__(self) -> ShardWriter:
         # States and texts rarely repeat within a page, actions always do.
         dictionary = ["action.list.element", "origin"]
-        self._writer = pq.ParquetWriter(
-            self._file.__enter__(), self.schema, compression="zstd", use_dictionary=dictionary
-        )
+        aside = self._file.__enter__()
+        try:
+            self._writer = pq.ParquetWriter(aside, self.schema, compression="zstd", use_dictionary=dictionary)
+        except BaseException as error:
+            self._file.__exit__(type(error))
+            raise
         return self
 
     def write(self, batch: pa.RecordBatch) -> None:
