@@ -307,7 +307,7 @@ def test_an_interrupt_of_the_sweep_alone_ends_its_cells_too(command, tmp_path):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 130 and errors.splitlines()[-1:] == [errors.strip()]
     assert "the same command goes on from here" in errors
     for folder in folders:
