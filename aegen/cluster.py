@@ -18,6 +18,7 @@ from multiprocessing import active_children
 from pathlib import Path
 from typing import Any, TypeVar
 
+from aegen import interrupt
 from aegen.engine import in_order, undisturbed
 from aegen.errors import AegenError, Failed, InvalidSpec, MissingExtra
 
@@ -28,6 +29,7 @@ LOST = 60  # seconds without any worker before the work is given up
 SAME = ("aegen", "numpy", "pyarrow", "Levenshtein", "rapidfuzz")  # what bytes depend on
 RETRIES = 2  # of a call that failed for a reason that is not ours, such as a network
 WORKER = "Dask Worker"  # how the names of the processes of our own workers begin
+LOGS = ("distributed", "distributed.client", "distributed.gc", "tornado", "tornado.application", "asyncio")
 ADDRESS = re.compile(r"(?:tcp|tls|ws|wss)://(?:[\w.-]+|\[[\w:.%]+\]):([0-9]{1,5})")
 
 
@@ -53,8 +55,9 @@ class Dask:
 
     def __enter__(self) -> Dask:
         dask, distributed = _packages()
-        for name in ("distributed", "tornado", "asyncio"):
+        for name in LOGS:  # some below others too: dask gives them levels of their own
             logging.getLogger(name).setLevel(logging.CRITICAL)  # what there is to say, we say
+        interrupt.HELD.add(id(self))
         self._scratch = tempfile.TemporaryDirectory(prefix="aegen-", ignore_cleanup_errors=True)
         settings = {
             "distributed.comm.timeouts.connect": CONNECT,
@@ -103,6 +106,7 @@ class Dask:
             if self._scratch is not None:
                 self._clean_up(Path(self._scratch.name))
                 self._scratch.cleanup()
+            interrupt.HELD.discard(id(self))
 
     def _clean_up(self, folder: Path) -> None:
         """Remove a folder in which a worker that is just being killed may still make a file."""

@@ -19,6 +19,7 @@ from multiprocessing import forkserver, get_context, resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from aegen import interrupt
 from aegen.errors import Failed, InvalidSpec
 
 if TYPE_CHECKING:
@@ -165,6 +166,7 @@ class Pool:
     def __init__(self, workers: int) -> None:
         # "forkserver" starts clean processes: Arrow's threads do not survive a plain fork.
         context = get_context("forkserver")
+        interrupt.HELD.add(id(self))  # for good: what processes are started with has a folder until the end of Python
         forkserver.ensure_running()
         self.stop = context.Event()
         self.executor = ProcessPoolExecutor(

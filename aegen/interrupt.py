@@ -10,6 +10,8 @@ from types import FrameType
 
 CODE = 130
 SAID = "interrupted; what is finished is kept, and the same command goes on from there"
+HELD: set[int] = set()  # whoever has processes and files that are gone only after an end in good order
+AGAIN = 0.02  # seconds until an interrupt that waits for the end of an import comes again
 
 
 def ready() -> None:
@@ -32,11 +34,15 @@ def working() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Modules do not expect an exception while they are imported, and nothing can be lost there."""
+    """Modules do not expect an exception while they are imported, and nothing can be lost there but what is held."""
     at = frame
     while at:
         if at.f_code.co_filename.startswith("<frozen importlib"):
-            _leave(number, frame)
+            if not HELD:
+                _leave(number, frame)
+            signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(number))
+            signal.setitimer(signal.ITIMER_REAL, AGAIN)
+            return
         at = at.f_back
     raise KeyboardInterrupt
 

@@ -51,12 +51,16 @@ class Cluster:
 
 @contextmanager
 def cluster(place: Path, workers: int = 2, threads: int = 1):
-    """A running cluster."""
+    """A running cluster, whose workers the scheduler knows."""
+    from distributed import Client
+
     place.mkdir(parents=True, exist_ok=True)
     started = Cluster(place)
     try:
         for _ in range(workers):
             started.add_worker(threads)
+        with Client(started.address, timeout=60, set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=60)
         yield started
     finally:
         started.close()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,31 @@ from hypothesis import settings
 
 from tests.s3 import bucket, s3, storage  # noqa: F401 - fixtures for all
 
-settings.register_profile("aegen", deadline=None, max_examples=60, print_blob=True)
-settings.load_profile("aegen")
+# The same examples on every machine and every day, so that a failure is that of a change; others by make test-faults.
+settings.register_profile("same", deadline=None, max_examples=60, print_blob=True, derandomize=True)
+settings.register_profile("random", deadline=None, max_examples=60, print_blob=True)
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("random" if config.option.markexpr == "faults" else "same")
+
+
+@pytest.hookimpl(tryfirst=True)  # before those without the mark are left out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.markexpr == "faults":
+        for item in items:
+            if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+                item.add_marker("faults")
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C as in the foreground, also for what the test starts: a suite in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -56,6 +56,9 @@ class Hub:
             def handle_any(self):  # every method
                 size = int(self.headers.get("Content-Length") or 0)
                 body = self.rfile.read(size)
+                if len(body) < size:  # of a client that was killed while it sent: half a commit is none
+                    self.close_connection = True
+                    return
                 hub.requests.append((self.command, self.path))
                 status, headers, content = hub.answer(self.command, self.path, self.headers, body)
                 self.send_response(status)

@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -19,8 +21,10 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def blocks(kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+def blocks() -> Iterator[tuple[str, str, str]]:
+    """Where each block of the README begins, its kind and what is in it, from top to bottom."""
+    for found in re.finditer(r"^```(\w+)\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE):
+        yield f"README.md:{README.count(chr(10), 0, found.start()) + 1}", found[1], found[2]
 
 
 @pytest.fixture(scope="module")
@@ -33,34 +37,42 @@ def place(tmp_path_factory):
         yield place
 
 
-def shell(command: str, place: Path) -> str:
+def shell(command: str, place: Path, where: str = "") -> str:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         command, shell=True, cwd=place, capture_output=True, text=True, env=os.environ | {"PATH": path}
     )
-    assert done.returncode == 0, f"{command}\n{done.stderr}"
+    assert done.returncode == 0, f"{where} {command}\n{done.stderr}"
     return done.stdout
 
 
-@pytest.mark.parametrize("block", blocks("console"))
-def test_commands_print_what_the_readme_shows(block, place):
+def test_the_readme_can_be_followed(place):
+    """One test, since later blocks need the folders that earlier ones make."""
+    ways = {"console": prints_what_is_shown, "sh": runs, "python": python_runs}
+    followed = Counter()
+    for where, kind, block in blocks():
+        if kind in ways and not (kind == "sh" and "make" in block):
+            ways[kind](block, place, where)
+            followed[kind] += 1
+    assert followed.keys() == ways.keys()
+
+
+def prints_what_is_shown(block: str, place: Path, where: str) -> None:
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         command, shown = part.split("\n", 1)
-        assert shell(command, place) == shown
+        assert shell(command, place, where) == shown, f"{where} {command}"
 
 
-@pytest.mark.parametrize("block", [block for block in blocks("sh") if "make" not in block])
-def test_commands_run(block, place):
+def runs(block: str, place: Path, where: str) -> None:
     for command in block.splitlines():
-        shell(command, place)
+        shell(command, place, where)
 
 
-@pytest.mark.parametrize("block", blocks("python"))
-def test_python_runs(block, place):
+def python_runs(block: str, place: Path, where: str) -> None:
     if "datasets" in block:  # which would ask a server of its own for an export
         block = f"import datasets\ndatasets.config.USE_PARQUET_EXPORT = False\n{block}"
     done = subprocess.run([sys.executable, "-c", block], cwd=place, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"{where}\n{done.stderr}"
 
 
 def test_links_lead_somewhere():

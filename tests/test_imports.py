@@ -43,11 +43,12 @@ import sys
 from {package}.cli import main
 try:
     main(["--help"])
-except SystemExit:
-    pass
+except SystemExit as end:
+    assert not end.code
 print([name for name in {heavy} if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0 and "Usage:" in done.stdout, done.stderr
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
 
 
@@ -57,9 +58,10 @@ import sys
 from aegen.cli import main
 try:
     main(["build", "aec", "--n", "10", "--l", "4", "--d", "50", "--out", {str(tmp_path / "d")!r}])
-except SystemExit:
-    pass
+except SystemExit as end:
+    assert not end.code
 print([name for name in ("pandas", "torch", "datasets") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0 and (tmp_path / "d" / "manifest.json").exists(), done.stderr
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr

@@ -151,20 +151,28 @@ COMMAND = [
 
 
 def test_killed_at_any_moment_a_rerun_finishes_with_the_same_bytes(tmp_path):
-    started = time.monotonic()
-    subprocess.run([*COMMAND, "--out", tmp_path / "whole"], check=True, capture_output=True)
-    duration = time.monotonic() - started
-    for moment in range(1, 7):
-        out = tmp_path / str(moment)
-        workers = ("--workers", str(1 + moment % 2))
+    def begin(out, *options):
+        """A build that has begun: before it has, there is nothing that a kill could harm."""
         process = subprocess.Popen(
-            [*COMMAND, *workers, "--out", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*COMMAND, *options, "--out", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        time.sleep(duration * moment / 7)
+        while not out.exists():
+            assert process.poll() is None
+            time.sleep(0.002)
+        return process
+
+    process, started = begin(tmp_path / "whole"), time.monotonic()
+    assert process.wait() == 0
+    duration, struck = time.monotonic() - started, 0
+    for moment in range(6):
+        out = tmp_path / str(moment)
+        process = begin(out, "--workers", str(1 + moment % 2))
+        time.sleep(duration * moment / 6)
         process.send_signal(signal.SIGKILL)
-        process.wait()
+        struck += process.wait() == -signal.SIGKILL and not (out / MANIFEST).exists()
         subprocess.run([*COMMAND, "--out", out], check=True, capture_output=True)
         assert content(out) == content(tmp_path / "whole")
+    assert struck, "every kill came too late"
 
 
 def test_a_full_disk_leaves_no_file_under_a_final_name(tmp_path):

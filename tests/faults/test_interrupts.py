@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,15 +16,25 @@ import pytest
 from tests.faults.test_kills import BUILD, FIT, finish
 from tests.trainer.reference import small_dataset
 
-SOON = 5  # seconds; it takes a few tenths, and longer on a machine with other things to do
+ROOT = Path(__file__).parents[2]
+SOON = 20  # seconds; it takes a few tenths, and longer on a machine with other things to do
+LATE = 60  # where the suite itself keeps the machine busy, seconds say nothing: there it counts what was left undone
 KEPT = "Error: interrupted; what is finished is kept, and the same command goes on from there\n"
 RESUME = "Error: interrupted; what was saved is kept, and --resume goes on from there\n"
 ANEW = "Error: interrupted; nothing was finished, and the same command begins anew\n"
-# Tells when the command has taken over: what comes before is Python's own start.
+# Tells when the command has taken over, since what comes before is Python's own start; or when it opens a certain file.
 TOLD = """
+import os, sys
+sign = {1!r}
+def watch(event, arguments):
+    global sign
+    if sign and event == "open" and str(arguments[0]).endswith(sign):
+        sign = None
+        os.write(1, b"ready\\n")
+sys.addaudithook(watch)
 from {0} import interrupt
 ready = interrupt.ready
-interrupt.ready = lambda: (ready(), print("ready", flush=True))
+interrupt.ready = lambda: (ready(), sign or os.write(1, b"ready\\n"))
 from {0}.__main__ import main
 main()
 """
@@ -46,19 +57,26 @@ def scratch():
         yield Path(name)
 
 
-def interrupt(command, moment, scratch, cwd, leader=False):
+@pytest.fixture
+def limit(request):
+    """Within how many seconds a command has to be over."""
+    return SOON if request.node.get_closest_marker("faults") else LATE
+
+
+def interrupt(command, moment, scratch, cwd, limit, leader=False, sign=None, **environment):
     """Start a command, send it the signal at a moment as a terminal does, and return what it said; None if it was over.
 
-    To its whole group, that is, or as ``kill`` does to the leader alone.
+    To its whole group, that is, or as ``kill`` does to the leader alone. The moment is counted from when the command
+    has taken over, or from when it opens a file whose name ends with ``sign``.
     """
     package, *arguments = map(str, command)
     process = subprocess.Popen(
-        [sys.executable, "-c", TOLD.format(package), *arguments],
+        [sys.executable, "-c", TOLD.format(package, sign), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=cwd,
-        env=os.environ | {"TMPDIR": str(scratch)},
+        env=os.environ | {"TMPDIR": str(scratch)} | environment,
         start_new_session=True,
         preexec_fn=not_ignored,  # noqa: PLW1509 - no thread of ours holds what it needs
     )
@@ -71,13 +89,12 @@ def interrupt(command, moment, scratch, cwd, leader=False):
     except subprocess.TimeoutExpired:
         (os.kill if leader else os.killpg)(process.pid, signal.SIGINT)
     since = time.monotonic()
-    _, errors = process.communicate(timeout=60)
-    assert time.monotonic() - since < SOON
+    _, errors = process.communicate(timeout=limit)
     if (process.returncode, errors) == (0, ""):  # it was over when the signal came
         return None
     assert process.returncode == 130, errors
     while running(process.pid):
-        assert time.monotonic() - since < SOON, "somebody works on"
+        assert time.monotonic() - since < limit, "somebody works on"
         time.sleep(0.05)
     assert list(scratch.iterdir()) == []
     return errors
@@ -94,7 +111,8 @@ def running(session):
     return [line for line in listed.splitlines() if line.split()[0] == str(session) and line.split()[1][0] != "Z"]
 
 
-MANY = ["aegen", "build", "aes", "--n", 100, "--l", 5, "--d", 60_000, "--rows-per-shard", 5000, "--out", "d"]
+# So many that no machine is done with them at any of the moments.
+MANY = ["aegen", "build", "aes", "--n", 100, "--l", 5, "--d", 600_000, "--rows-per-shard", 5000, "--out", "d"]
 ENGINES = {"local": ["--workers", 2], "dask": ["--engine", "dask", "--workers", 2]}
 
 
@@ -108,9 +126,40 @@ ENGINES = {"local": ["--workers", 2], "dask": ["--engine", "dask", "--workers", 
         pytest.param("dask", [n / 10 for n in range(50)], marks=pytest.mark.faults),
     ],
 )
-def test_while_workers_start(engine, moments, leader, scratch, tmp_path):
+def test_while_workers_start(engine, moments, leader, scratch, tmp_path, limit):
     for moment in moments:
-        assert interrupt([*MANY, *ENGINES[engine]], moment, scratch, tmp_path, leader) == KEPT
+        assert interrupt([*MANY, *ENGINES[engine]], moment, scratch, tmp_path, limit, leader) == KEPT
+        assert not (tmp_path / "d" / "manifest.json").exists()  # the rest of the work was dropped
+        shutil.rmtree(tmp_path / "d", ignore_errors=True)  # else a later moment would find more and more of it done
+
+
+# Takes its time to be imported, and to draw.
+SLOW = """
+import time
+time.sleep(1)
+rcdefaults = lambda: time.sleep(600)
+from contextlib import nullcontext as rc_context
+"""
+
+
+@pytest.mark.parametrize("leader", [False, True], ids=["group", "leader"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_while_something_is_imported_late(engine, leader, scratch, tmp_path, limit):
+    """For the card, when workers are there: they and their files are gone only after an end in good order."""
+    package = tmp_path / "packages" / "matplotlib"
+    files = {
+        "__init__": SLOW,
+        "figure": "Figure = 0",
+        "backends/__init__": "",
+        "backends/backend_agg": "FigureCanvasAgg = 0",
+    }
+    for name, text in files.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / f"{name}.py").write_text(text)
+    path = os.pathsep.join([str(package.parent), os.environ.get("PYTHONPATH", "")])
+    command = [*BUILD, "--out", "d", *ENGINES[engine]]
+    sign = "matplotlib/__init__.py"
+    assert interrupt(command, 0.1, scratch, tmp_path, limit, leader, sign, PYTHONPATH=path) == KEPT
 
 
 COMMANDS = {
@@ -119,14 +168,22 @@ COMMANDS = {
     "pull": (["aegen", "pull", "{0}/data", "--out", "pulled"], KEPT),
     "evaluate": (["trainer", "evaluate", "{0}/run"], ANEW),
     "fit": (["trainer", "fit", "{0}/small", *FIT, "--out", "new"], RESUME),
-    "report": (["trainer", "report", "{0}", "--out", "report"], ANEW),
+    "report": (["trainer", "report", f"{ROOT}/cards/results/main/results.json", "--out", "report"], ANEW),
 }
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_while_a_command_runs(name, place, scratch, tmp_path):
+def test_while_a_command_runs(name, place, scratch, tmp_path, limit):
     words, line = COMMANDS[name]
     command = [word.format(place) for word in words]
     moments = [0, 0.03, 0.1, 0.3, 0.6] + [1.2] * (name != "fit")  # by then it may train, and says where it stopped
-    said = [interrupt(command, moment, scratch, tmp_path) for moment in moments]
+    said = [interrupt(command, moment, scratch, tmp_path, limit) for moment in moments]
     assert said[0] == line and set(said) <= {line, None}
+
+
+def test_while_a_report_is_drawn(scratch, tmp_path, limit):
+    """The others are met while they import what they need, and some at work; this one surely is at work."""
+    command, line = COMMANDS["report"]
+    for moment in (0, 0.2):  # since the first picture has begun
+        assert interrupt(command, moment, scratch, tmp_path, limit, sign="DejaVuSans.ttf") == line
+    assert not (tmp_path / "report").exists()

@@ -48,7 +48,7 @@ def command(tmp_path):
             text=True,
             input=stdin,
             env=environment | (extra or {}),
-            timeout=170,
+            timeout=600,
             check=False,
         )
         assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"

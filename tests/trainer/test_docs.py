@@ -8,9 +8,15 @@ import pytest
 
 import trainer
 
-MODULES = [f"trainer.{module.name}" for module in pkgutil.iter_modules(trainer.__path__) if module.name != "__main__"]
+MODULES = ["trainer", *(module.name for module in pkgutil.walk_packages(trainer.__path__, "trainer."))]
+MODULES.remove("trainer.__main__")
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+@pytest.mark.parametrize("name", ["trainer.text", "trainer.planner.networks", "trainer.report.markdown"])
+def test_examples_are_found(name):
+    assert name in MODULES and doctest.testmod(importlib.import_module(name)).attempted > 1

@@ -24,7 +24,7 @@ def torchrun(command, *arguments):
         env=command.environment | {"GLOO_SOCKET_IFNAME": "lo"},
         capture_output=True,
         text=True,
-        timeout=170,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     return done
