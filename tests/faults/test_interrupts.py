@@ -128,7 +128,8 @@ ENGINES = {"local": ["--workers", 2], "dask": ["--engine", "dask", "--workers", 
 )
 def test_while_workers_start(engine, moments, leader, scratch, tmp_path, limit):
     for moment in moments:
-        assert interrupt([*MANY, *ENGINES[engine]], moment, scratch, tmp_path, limit, leader) == KEPT
+        said = interrupt([*MANY, *ENGINES[engine]], moment, scratch, tmp_path, limit, leader)
+        assert said == KEPT, f"after {moment} seconds: {said}"
         assert not (tmp_path / "d" / "manifest.json").exists()  # the rest of the work was dropped
         shutil.rmtree(tmp_path / "d", ignore_errors=True)  # else a later moment would find more and more of it done
 
