@@ -16,7 +16,17 @@ from trainer.data import PAIR_COLUMNS, Dataset, Footer, Split, leading
 from trainer.data import Config as Kind
 from trainer.errors import BadData, NoLessons
 from trainer.models import find_model
-from trainer.steps import Steps, encode_texts, load_steps, number_steps, one_chunk, split_tokens
+from trainer.steps import (
+    ACTION,
+    Steps,
+    check_size,
+    encode_texts,
+    load_steps,
+    number_steps,
+    one_chunk,
+    split_texts,
+    split_tokens,
+)
 from trainer.text import DONE
 
 WITHOUT_VARIANTS = ("aor",)  # nothing in an array of integers can be varied
@@ -42,10 +52,10 @@ def kinds(config: Config, dataset: Dataset) -> list[Kind]:
 
 def open_training(dataset: Dataset, config: Config) -> tuple[list[Footer], Contract]:
     """The footers to train on and their contract."""
-    footers = [footer for kind in kinds(config, dataset) for footer in dataset.footers(kind, "train")]
     if find_model(config.model).game == "text":
+        footers = dataset.footers("pairs", "train")
         return footers, text_contract(dataset, footers)
-    return footers, dataset.contract(footers)
+    return dataset.open_steps(kinds(config, dataset), "train")
 
 
 def text_contract(dataset: Dataset, footers: Sequence[Footer]) -> Contract:
@@ -53,8 +63,11 @@ def text_contract(dataset: Dataset, footers: Sequence[Footer]) -> Contract:
     tokens: set[str] = set()
     longest_source = longest_target = 0
     for footer in footers:
+        where = f"{dataset.where}/{footer.shard.name}"
         table = dataset.read(footer.shard, PAIR_COLUMNS)
-        sources, targets = (list(map(split_tokens, table[side].to_pylist())) for side in ("source", "target"))
+        if any(table[name].null_count for name in PAIR_COLUMNS):
+            raise BadData(f"{where}: a row with an empty cell")
+        sources, targets = split_texts(table, where)
         tokens.update(*sources, *targets)
         longest_source = max(longest_source, *map(len, sources), 0)
         longest_target = max(longest_target, *map(len, targets), 0)
@@ -81,10 +94,12 @@ def load_lessons(dataset: Dataset, footers: Sequence[Footer], contract: Contract
     if contract.game != "text":
         return load_steps(dataset, footers, contract, strict)
     table = dataset.read_all((footer.shard for footer in footers), PAIR_COLUMNS)
+    where = f"{dataset.where}/pairs"
     if not len(table) or any(table[name].null_count for name in PAIR_COLUMNS):
-        raise BadData(f"{dataset.where}/pairs: no rows, or a row with an empty cell")
-    states, lengths, readable = encode_texts(one_chunk(table["source"]), contract)
+        raise BadData(f"{where}: no rows, or a row with an empty cell")
     done, n = contract.action_ids[DONE], contract.action_length
+    check_size(len(table), ACTION * n, where)
+    states, lengths, readable = encode_texts(one_chunk(table["source"]), contract, where)
     actions = torch.full((len(table), n), done, dtype=torch.int32)
     for row, text in enumerate(table["target"].to_pylist()):
         words = split_tokens(text)
