@@ -58,7 +58,7 @@ def test_only_our_errors_come_out_of_readers(place, count):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     outcomes = json.loads(done.stdout.splitlines()[-1])
-    assert sum(outcomes.values()) == count and outcomes["refused"] > count / 2
+    assert sum(outcomes.values()) == count and min(outcomes.values()) > count / 5
 
 
 class Listener(BaseHTTPRequestHandler):

@@ -210,7 +210,7 @@ def test_the_run_folder_tells_its_story(insert, tmp_path):
 
 
 def test_patience_ends_a_run(insert, tmp_path):
-    config = tiny(epochs=50, patience=2, learning_rate=1e-9)
+    config = tiny(epochs=50, patience=2, learning_rate=1e-9, validate_every=1)
     result = fit(insert, config, tmp_path / "run", **QUIET)
     assert result.finished == "patience" and result.epochs == 3 and result.best_epoch == 0
 
