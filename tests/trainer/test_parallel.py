@@ -16,7 +16,7 @@ from trainer.cli import main
 
 # Without dropout and with only gold tokens nothing is random but the order, which all ranks share.
 FIT = ["--preset", "cpu", "--width", 16, "--layers", 1, "--batch", 50, "--dropout", 0, "--teacher-forcing", 1]
-FIT += ["--device", "cpu", "--threads", 1, "--epochs", 2, "--updates", 100_000]
+FIT += ["--device", "cpu", "--threads", 1, "--epochs", 2, "--updates", 100_000, "--validate-every", 1]
 
 
 def torchrun(command, *arguments):
