@@ -14,8 +14,10 @@ from trainer.config import Config
 from trainer.contract import FORMAT, Contract
 from trainer.data import PAIR_COLUMNS, Dataset, Footer, Split, leading
 from trainer.data import Config as Kind
+from trainer.environment import Verdict
 from trainer.errors import BadData, NoLessons
 from trainer.models import find_model
+from trainer.rewriting import rules_of
 from trainer.steps import (
     ACTION,
     Steps,
@@ -118,6 +120,22 @@ def load_lessons(dataset: Dataset, footers: Sequence[Footer], contract: Contract
         starts=torch.arange(len(rows) + 1),
         skipped=len(table) - len(rows),
     )
+
+
+def check_games(steps: Steps, contract: Contract, where: str) -> None:
+    """Refuse trajectories that are no games: whoever follows them to the end, and not step by step, would be lost."""
+    last = torch.zeros(len(steps.taken), dtype=torch.bool)
+    last[steps.starts[1:] - 1] = True
+    follows = (steps.state_of[steps.taken].roll(-1) + 1).masked_fill(last, 0)  # the state after each row, 0 for the end
+    rules, count = rules_of(contract), len(steps.states) + 1
+    for part in torch.split(torch.unique(steps.taken * count + follows), 1 << 14):  # a number sorts quicker than a pair
+        batch, ends, state = steps.batch(part // count), part % count == 0, (part % count - 1).clamp(min=0)
+        after, lengths, verdicts = rules.step(batch.states, batch.lengths, batch.actions)
+        width = min(after.shape[1], steps.states.shape[1])
+        same = (lengths == steps.lengths[state]) & (after[:, :width] == steps.states[state, :width]).all(1)
+        right = torch.where(ends, verdicts == Verdict.DONE, same & (verdicts == Verdict.APPLIED))
+        if not right.all():
+            raise BadData(f"{where}: a trajectory whose actions do not lead from state to state and then to DONE")
 
 
 def load_held_out(dataset: Dataset, split: Split, contract: Contract, rows: int | None = None) -> Steps:

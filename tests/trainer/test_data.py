@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 from tests.trainer import reference
 from trainer import steps as steps_module
+from trainer.config import preset
 from trainer.contract import MAX_TOKENS, Contract, merge, parse_object
 from trainer.data import Dataset
 from trainer.errors import BadData, TrainerError
+from trainer.progress import Reporter
 from trainer.steps import load_pairs, load_steps
+from trainer.training import fit
 
 
 def load(folder, config="augmented", split="train"):
@@ -285,3 +288,23 @@ def test_an_empty_cell_is_named(tmp_path, tags):
     for column in rows[0]:
         with pytest.raises(BadData, match="a row with an empty cell"):
             load(replaced(folder, name, [rows[0] | {column: None}, *rows[1:]]), name.partition("/")[0])
+
+
+GAMES = {
+    "no end": lambda rows: rows[:-1],
+    "an end too early": lambda rows: [rows[0] | {"action": rows[-1]["action"]}, *rows[1:]],
+    "a word for a place": lambda rows: [rows[0] | {"action": ["INSERT", "+", "+"]}, *rows[1:]],
+    "a place beyond the text": lambda rows: [rows[0] | {"action": ["REPLACE", "POS_7", "+"]}, *rows[1:]],
+    "another state": lambda rows: [rows[0], rows[1] | {"state": rows[0]["state"]}, *rows[2:]],
+}
+
+
+@pytest.mark.parametrize("case", GAMES)
+def test_demonstrations_that_are_no_games_are_not_followed(tmp_path, case):
+    folder, name = reference.small_dataset(tmp_path / "data", "edit"), "augmented/train-00000-of-00001.parquet"
+    rows = reference.pq.read_table(folder / name).to_pylist()
+    fit(folder, preset("fast", updates=1), tmp_path / "sound", device="cpu", reporter=Reporter(quiet=True))
+    long = next(at for at in range(len(rows)) if rows[at]["step"] == 0 and rows[at + 1]["step"] == 1)
+    replaced(folder, name, GAMES[case](rows[long:]))
+    with pytest.raises(BadData, match="data/augmented: a trajectory whose actions do not lead"):
+        fit(folder, preset("fast", updates=1), tmp_path / "run", device="cpu", reporter=Reporter(quiet=True))
