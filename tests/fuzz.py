@@ -208,10 +208,10 @@ class Place:
         splits = {"aegen": "*", "trainer": "*", "fit": "[tv][ra]*", "evaluate": "[tv][ea]*"}  # train, validation, test
         return what, rng.choice(sorted(self.data.glob(f"*/{splits[what]}-*.parquet")))
 
-    def change(self, path: Path, rng: random.Random) -> None:
+    def change(self, path: Path, rng: random.Random, cells: bool) -> None:
         """Write something else; a hostile author keeps the manifest and the hashes in step."""
         if path.suffix == ".parquet":
-            after, rows = mutated_shard(path, rng)
+            after, rows = mutated_shard(path, rng, cells)
             listed = json.loads((self.data / "manifest.json").read_text())
             entry = listed["files"][str(path.relative_to(self.data))]
             entry |= {"sha256": hashlib.sha256(after).hexdigest(), "bytes": len(after)}
@@ -317,7 +317,7 @@ def run_readers(root: str, seed: str, count: str) -> None:
         what, path = place.choose(rng.choice(READERS), rng)
         before, kept = path.read_bytes(), {p: p.read_bytes() for p in place.run.glob("*-*.json") if p != path}
         shutil.rmtree(place.work, ignore_errors=True)
-        place.change(path, rng)
+        place.change(path, rng, cells=what != "aegen")
         if what == "publish" or what in place.settings:
             shutil.copytree(place.target if what == "publish" else place.root / what, place.work)
         try:
