@@ -16,8 +16,14 @@ import sys
 import warnings
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from torch import Tensor
 
 MEMORY = 6 << 30  # addresses, of which torch alone reserves some
+READERS = (*("aegen", "trainer", "run") * 2, *("evaluate", "publish", "resume") * 2, "fit")  # training takes longest
 
 
 def mutate(raw: bytes, rng: random.Random) -> bytes:
@@ -75,32 +81,198 @@ def mutated_text(raw: bytes, rng: random.Random) -> bytes:
     return json.dumps(mutate_json(json.loads(raw), rng)).encode("utf-8", "surrogatepass")
 
 
-def mutated_shard(path: Path, rng: random.Random) -> bytes:
-    """A shard with damage, or a sound one that says something strange of itself."""
-    if rng.random() < 0.5:
-        return mutate(path.read_bytes(), rng)
+def mutated_shard(path: Path, rng: random.Random, cells: bool = True) -> tuple[bytes, int | None]:
+    """A shard with damage, or a sound one that says something strange of itself or in its rows; how many it has."""
+    choice = rng.random()
+    if choice < 0.4:
+        return mutate(path.read_bytes(), rng), None
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
-    about = json.dumps(mutate_json(json.loads(pq.read_metadata(path).metadata[b"aegen"]), rng))
+    about = json.loads(pq.read_metadata(path).metadata[b"aegen"])
+    if choice < 0.7 or not cells:
+        about = mutate_json(about, rng)
+    else:
+        table = mutated_rows(table, rng)
     sink = pa.BufferOutputStream()
     table = table.slice(0, rng.randrange(len(table) + 1)) if rng.random() < 0.2 else table
-    pq.write_table(table.replace_schema_metadata({"aegen": about.encode("utf-8", "surrogatepass")}), sink)
-    return sink.getvalue().to_pybytes()
+    text = json.dumps(about).encode("utf-8", "surrogatepass")
+    pq.write_table(table.replace_schema_metadata({"aegen": text}), sink)
+    return sink.getvalue().to_pybytes(), len(table)
 
 
-def mutated_checkpoint(raw: bytes, rng: random.Random) -> bytes:
-    """A checkpoint with damage, or with another header."""
-    if rng.random() < 0.5:
+TEXTS = (None, "", " ", "  ", "x", "1", "DONE", "POS_0", "POS_99999", "INSERT", "é", "1 " * 300, "1 2 = 3", "\0")
+NUMBERS = (None, 0, 1, -1, 7, 32767)
+
+
+def mutated_rows(table: pa.Table, rng: random.Random) -> pa.Table:
+    """Some cells become something strange, or rows change places."""
+    import pyarrow as pa
+
+    rows = table.to_pylist()
+    for _ in range(rng.choice([1, 1, 2, 8])):
+        row, other = rng.choice(rows), rng.choice(rows)
+        name = rng.choice(sorted(row))
+        if rng.random() < 0.3:
+            row[name] = other[name]
+        elif name == "action":
+            said = [*(row[name] or ["x"])]
+            said[rng.randrange(len(said))] = rng.choice(TEXTS)
+            row[name] = rng.choice([None, [], said, said, said * 2, said[1:]])
+        else:
+            row[name] = rng.choice(TEXTS if pa.types.is_string(table.schema.field(name).type) else NUMBERS)
+    if rng.random() < 0.1:
+        rng.shuffle(rows)
+    return pa.Table.from_pylist(rows, schema=table.schema)
+
+
+def mutated_checkpoint(path: Path, rng: random.Random) -> bytes:
+    """A checkpoint with damage, with another header, or a sound one of something else: its hash is kept in step."""
+    raw, choice = path.read_bytes(), rng.random()
+    if choice < 0.2:
         return mutate(raw, rng)
-    size = int.from_bytes(raw[:8], "little")
-    header = json.dumps(mutate_json(json.loads(raw[8 : 8 + size]), rng)).encode("utf-8", "surrogatepass")
-    return len(header).to_bytes(8, "little") + header + raw[8 + size :]
+    if choice < 0.4:
+        size = int.from_bytes(raw[:8], "little")
+        header = json.dumps(mutate_json(json.loads(raw[8 : 8 + size]), rng)).encode("utf-8", "surrogatepass")
+        return len(header).to_bytes(8, "little") + header + raw[8 + size :]
+    from trainer.checkpoint import load_checkpoint, save_checkpoint
+
+    tensors, state = load_checkpoint(path)
+    if choice < 0.6:
+        strange = mutate_json(state, rng)
+        state = strange if isinstance(strange, dict) else {}
+    elif choice < 0.75:
+        numbers = [name for name in sorted(state) if isinstance(state[name], int | float | None)]
+        state[rng.choice(numbers)] = rng.choice([-1, 0, 1, 2, 3, 500, 10**6, 1e300, -1e300, float("nan"), None])
+    else:
+        name = rng.choice(sorted(tensors))
+        changed = mutated_tensor(tensors.pop(name), rng)
+        tensors |= {} if changed is None else {rng.choice([name] * 9 + [name + "x"]): changed}
+    aside = path.with_name("aside")
+    save_checkpoint(aside, tensors, state)
+    found = aside.read_bytes()
+    aside.unlink()
+    return found
+
+
+def mutated_tensor(tensor: Tensor, rng: random.Random) -> Tensor | None:
+    """Of another kind, another shape, with other values, or none."""
+    import torch
+
+    kinds = ("int64", "int32", "uint8", "bool", "float16", "bfloat16", "float64", "complex64", "float8_e4m3fn")
+    choice = rng.random()
+    if choice < 0.15:
+        return None
+    if choice < 0.5:
+        return tensor.to(getattr(torch, rng.choice(kinds)))
+    if choice < 0.65:
+        return rng.choice([tensor[None], tensor.reshape(-1), tensor.reshape(-1)[:0], tensor.T.contiguous()])
+    return torch.full_like(tensor, rng.choice([0.0, -1.0, 1e30, float("nan"), float("inf"), -1e30]))
+
+
+class Place:
+    """A dataset and runs on it: each input changes one file, and all is as it was afterwards."""
+
+    def __init__(self, root: Path) -> None:
+        from trainer.config import preset
+        from trainer.evaluation import evaluate_run
+        from trainer.progress import Reporter
+        from trainer.publish import publish
+        from trainer.training import fit
+
+        self.root, self.data, self.run = root, root / "data", root / "run"
+        self.work, self.target = root / "work", root / "target"
+        self.options = {"device": "cpu", "reporter": Reporter(quiet=True)}
+        self.settings = {"memory": {}, "stream": {"stream": True, "stream_rows": 60}}
+        self.config = lambda **changes: preset("cpu", width=8, layers=1, **{"updates": 2, **changes})
+        self.fit = fit
+        if not (root / "stream").exists():
+            evaluate_run(self.run, "cpu")
+            publish(self.run, str(self.target))
+            for name, changes in self.settings.items():
+                fit(self.data, self.config(**changes), root / name, **self.options)
+                cut_short(root / name / "last.safetensors")
+
+    def choose(self, what: str, rng: random.Random) -> tuple[str, Path]:
+        """What is read, and the file that is changed."""
+        if what in ("run", "publish"):
+            names = ["config.json", "best.safetensors"]
+            names += ["last.safetensors"] if what == "run" else ["evaluation-test.json"]
+            return what, self.run / rng.choice(names)
+        if what == "resume":
+            name = rng.choice(["memory", "stream"])
+            return name, self.root / name / rng.choice(["last.safetensors"] * 8 + ["config.json", "metrics.jsonl"])
+        if rng.random() < 0.25:
+            return what, self.data / "manifest.json"
+        splits = {"aegen": "*", "trainer": "*", "fit": "[tv][ra]*", "evaluate": "[tv][ea]*"}  # train, validation, test
+        return what, rng.choice(sorted(self.data.glob(f"*/{splits[what]}-*.parquet")))
+
+    def change(self, path: Path, rng: random.Random, cells: bool) -> None:
+        """Write something else; a hostile author keeps the manifest and the hashes in step."""
+        if path.suffix == ".parquet":
+            after, rows = mutated_shard(path, rng, cells)
+            listed = json.loads((self.data / "manifest.json").read_text())
+            entry = listed["files"][str(path.relative_to(self.data))]
+            entry |= {"sha256": hashlib.sha256(after).hexdigest(), "bytes": len(after)}
+            entry |= {} if rows is None or rng.random() < 0.1 else {"rows": rows}
+            (self.data / "manifest.json").write_text(json.dumps(listed))
+        elif path.suffix == ".safetensors":
+            after = mutated_checkpoint(path, rng)
+        elif path.suffix == ".jsonl":
+            after = mutate(path.read_bytes(), rng)
+        else:
+            after = mutated_text(path.read_bytes(), rng)
+            if path.name == "config.json" and rng.random() < 0.7:
+                after = resealed(after)
+        path.write_bytes(after)
+
+    def read(self, what: str, rng: random.Random) -> None:
+        """Every reader that meets files of strangers, both packages; only the first error is seen."""
+        if what in ("aegen", "trainer", "run"):
+            read_everything(self.data, self.run, what)
+        elif what == "evaluate":
+            from trainer.evaluation import evaluate_run
+
+            evaluate_run(self.run, "cpu", str(self.data), rng.choice(["validation", "test"]))
+        elif what == "publish":
+            from trainer.publish import publish
+
+            publish(self.run, str(self.work))
+        elif what == "fit":
+            changes = rng.choice([{}, {"stream": True}, {"train_on": "expert"}, {"model": "end2end"}])
+            self.fit(self.data, self.config(updates=1, **changes), self.work, **self.options)
+        else:
+            self.fit(self.data, self.config(**self.settings[what]), self.work, resume=True, **self.options)
+
+
+def cut_short(last: Path) -> None:
+    """Make of a finished run's checkpoint one after its first update."""
+    from trainer.checkpoint import load_checkpoint, save_checkpoint
+
+    tensors, state = load_checkpoint(last)
+    before = {"epoch": 0, "window": 0, "index": 1, "updates": 1, "best": None, "best_epoch": -1, "finished": ""}
+    save_checkpoint(last, tensors, state | before)
+
+
+def resealed(raw: bytes) -> bytes:
+    """A config.json whose hash is right again, where it is one at all."""
+    from trainer.errors import BadData
+    from trainer.run import sealed
+
+    try:
+        return json.dumps(sealed(json.loads(raw))).encode("utf-8", "surrogatepass")
+    except (ValueError, RecursionError, AttributeError, BadData):
+        return raw
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """All files of a folder."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} if folder.exists() else {}
 
 
 def read_everything(data: Path, run: Path, what: str) -> None:
-    """Every reader that meets files of strangers, both packages; only the first error is seen."""
+    """The readers that write nothing."""
     from aegen.contract import read_contract
     from aegen.engine import Local
     from aegen.folder import Folder
@@ -129,7 +301,7 @@ def read_everything(data: Path, run: Path, what: str) -> None:
         Agent.from_pretrained(run, "cpu").evaluate(split="validation", limit=2)
 
 
-def run_readers(place: str, seed: str, count: str) -> None:
+def run_readers(root: str, seed: str, count: str) -> None:
     """Mutate, read, undo; again."""
     import torch
 
@@ -137,28 +309,19 @@ def run_readers(place: str, seed: str, count: str) -> None:
     from trainer.errors import TrainerError
 
     torch.set_num_threads(1)
-    data, run = Path(place) / "data", Path(place) / "run"
-    shards = sorted(data.glob("*/train-*.parquet"))
+    place = Place(Path(root))
+    manifest, target = (place.data / "manifest.json").read_bytes(), content(place.target)
     outcomes: Counter[str] = Counter()
     for number in range(int(count)):
         rng = random.Random(f"{seed}/{number}")
-        what = rng.choice(["aegen", "trainer", "run"])
-        if what == "run":
-            path = run / rng.choice(["config.json", "last.safetensors", "best.safetensors"])
-        else:
-            path = data / "manifest.json" if rng.random() < 0.4 else rng.choice(shards)
-        before, manifest = path.read_bytes(), (data / "manifest.json").read_bytes()
-        if path.suffix == ".parquet":
-            after = mutated_shard(path, rng)
-            listed = json.loads(manifest)  # a hostile author keeps the manifest in step
-            entry = listed["files"][str(path.relative_to(data))]
-            entry |= {"sha256": hashlib.sha256(after).hexdigest(), "bytes": len(after)}
-            (data / "manifest.json").write_text(json.dumps(listed))
-        else:
-            after = mutated_text(before, rng) if path.suffix == ".json" else mutated_checkpoint(before, rng)
-        path.write_bytes(after)
+        what, path = place.choose(rng.choice(READERS), rng)
+        before, kept = path.read_bytes(), {p: p.read_bytes() for p in place.run.glob("*-*.json") if p != path}
+        shutil.rmtree(place.work, ignore_errors=True)
+        place.change(path, rng, cells=what != "aegen")
+        if what == "publish" or what in place.settings:
+            shutil.copytree(place.target if what == "publish" else place.root / what, place.work)
         try:
-            read_everything(data, run, what)
+            place.read(what, rng)
             outcomes["accepted"] += 1
         except (AegenError, TrainerError) as error:
             outcomes["refused"] += 1
@@ -167,13 +330,15 @@ def run_readers(place: str, seed: str, count: str) -> None:
                 sys.exit(
                     f"seed {seed}/{number}: {path.name}: a message of {len(message)} characters: {message[:300]!r}"
                 )
+            if what == "publish" and content(place.work) != target:
+                sys.exit(f"seed {seed}/{number}: {path.name}: {message[:300]}: but something was published")
         except BaseException:
-            print(f"seed {seed}/{number}: {what} reads {path.name}", file=sys.stderr)
-            shutil.copyfile(path, Path(place) / "found")
+            print(f"seed {seed}/{number}: {what} reads {path.parent.name}/{path.name}", file=sys.stderr)
+            shutil.copyfile(path, place.root / "found")
             raise
         finally:
-            path.write_bytes(before)
-            (data / "manifest.json").write_bytes(manifest)
+            for one, raw in {path: before, place.data / "manifest.json": manifest, **kept}.items():
+                one.write_bytes(raw)
     print(json.dumps(outcomes))
 
 
@@ -228,7 +393,7 @@ def mutate_dataset(folder: Path, rng: random.Random) -> str:
         manifest.write_bytes(mutated_text(manifest.read_bytes(), rng))
         return manifest.name
     shard = rng.choice(sorted(folder.glob("*/*.parquet")))
-    raw = mutated_shard(shard, rng)
+    raw, rows = mutated_shard(shard, rng, cells=False)
     shard.write_bytes(raw)
     if rng.random() < 0.3:
         manifest.unlink()
@@ -236,6 +401,7 @@ def mutate_dataset(folder: Path, rng: random.Random) -> str:
         listed = json.loads(manifest.read_text())
         entry = listed["files"][str(shard.relative_to(folder))]
         entry |= {"sha256": hashlib.sha256(raw).hexdigest(), "bytes": len(raw)}
+        entry |= {} if rows is None else {"rows": rows}
         manifest.write_text(json.dumps(listed))
     return shard.name
 

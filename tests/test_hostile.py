@@ -33,6 +33,7 @@ from trainer.data import SHARD, STEP_COLUMNS, Dataset
 from trainer.environment import Environment, Verdict
 from trainer.errors import BadData as BadShards
 from trainer.progress import Reporter
+from trainer.run import sealed
 from trainer.training import fit
 
 ROOT = Path(__file__).parent.parent
@@ -57,7 +58,7 @@ def test_only_our_errors_come_out_of_readers(place, count):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     outcomes = json.loads(done.stdout.splitlines()[-1])
-    assert sum(outcomes.values()) == count and outcomes["refused"] > count / 2
+    assert sum(outcomes.values()) == count and min(outcomes.values()) > count / 5
 
 
 class Listener(BaseHTTPRequestHandler):
@@ -96,13 +97,13 @@ def test_a_run_cannot_name_a_place_to_ask(place, listener, tmp_path, monkeypatch
     chain, web, aside = f"reference::{tmp_path}/ref.json", f"{listener}/x", f"file://{place}/data"
     for where in (chain, web, aside, f"simplecache::{web}", "memory://x", "s3://bucket/x", "org/name", "", None, 7):
         config["data"]["where"] = where
-        (run / "config.json").write_text(json.dumps(config))
+        (run / "config.json").write_text(json.dumps(sealed(config)))
         agent = Agent.from_pretrained(run)
         with pytest.raises(BadShards, match="name it with --data"):
             agent.evaluate()
         assert agent.evaluate(place / "data", limit=1)["pairs"] == 1
     config["data"]["where"] = "hf://org/name@v1"
-    (run / "config.json").write_text(json.dumps(config))
+    (run / "config.json").write_text(json.dumps(sealed(config)))
     assert Agent.from_pretrained(run).description.dataset == "hf://org/name@v1"
     assert not Listener.seen
 

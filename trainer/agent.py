@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from trainer.checkpoint import digest, load_checkpoint, load_weights
+from trainer.checkpoint import digest, load_checkpoint, load_weights, most_bytes
 from trainer.contract import Contract
 from trainer.data import Dataset, Split
 from trainer.device import Runtime, find_device
@@ -78,8 +78,7 @@ class Agent:
         config, contract = description.config, description.contract
         Runtime(place).check_memory(count_parameters(config, contract, description.knowledge), copies=2)
         policy = build_model(config, contract, description.knowledge)
-        most = 2 * sum(tensor.nbytes for tensor in policy.state_dict().values())  # whatever their precision
-        load_weights(policy, load_checkpoint(found[0], most)[0], found[0])
+        load_weights(policy, load_checkpoint(found[0], most_bytes(policy))[0], found[0])
         agent = cls(policy, description, place)
         agent.weights = digest(found[0])
         return agent

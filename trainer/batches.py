@@ -18,11 +18,18 @@ from torch import Tensor
 
 from trainer.config import Config
 from trainer.contract import Contract
-from trainer.data import Dataset, Footer
+from trainer.data import MAX_TABLE, Dataset, Footer
 from trainer.device import Runtime
-from trainer.errors import InvalidConfig
+from trainer.errors import BadData, InvalidConfig
 from trainer.seeding import generator
 from trainer.steps import Steps, encode_steps
+
+
+class Misplaced(ValueError):
+    """A position that an epoch does not have."""
+
+    def __init__(self, epoch: int, window: int, index: int) -> None:
+        super().__init__(f"epoch {epoch} has no update {index} in window {window}")
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class Source(Protocol):
     """Where the updates of an epoch come from."""
 
     def turns(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Turn]:
-        """The updates of an epoch from a position on."""
+        """The updates of an epoch from a position on; :class:`Misplaced` where it has no such position."""
 
     def playable(self, updates: int) -> bool:
         """Whether games mean something after so many updates."""
@@ -113,6 +120,8 @@ class Memory:
     def turns(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Turn]:
         """The updates of an epoch from a position on."""
         plan = Plan(self.steps, self.config, self.config.batch, epoch)
+        if window or index > len(plan):
+            raise Misplaced(epoch, window, index)
         rank, world = self.runtime.rank, self.runtime.world
         for at in range(index, len(plan)):
             rows = plan[at]
@@ -129,10 +138,14 @@ class Stream:
     def __init__(
         self, dataset: Dataset, footers: list[Footer], contract: Contract, config: Config, runtime: Runtime
     ) -> None:
-        self.dataset, self.footers, self.contract = dataset, footers, contract
+        self.dataset, self.contract = dataset, contract
         self.config, self.runtime = config, runtime
+        self.shards = [(footer.shard, footer.groups) for footer in footers]
+        self.where = f"{dataset.where}/{footers[0].shard.name.partition('/')[0]}"
         self.checked: set[int] = set()
-        self.groups = [(file, group) for file, footer in enumerate(footers) for group in range(len(footer.groups))]
+        self.groups = [
+            (file, group) for file, (_, sizes) in enumerate(self.shards) for group, rows in enumerate(sizes) if rows
+        ]
         if len(self.groups) < runtime.world:
             found = f"{dataset.where} has {len(self.groups)}"
             raise InvalidConfig(f"streaming to {runtime.world} ranks needs as many row groups, {found}")
@@ -159,26 +172,32 @@ class Stream:
                 windows.append([])
                 rows = 0
             windows[-1].append((file, group))
-            rows += self.footers[file].groups[group]
+            rows += self.shards[file][1][group]
         if len(windows) > 1 and len(windows[-1]) < self.runtime.world:
             windows[-2] += windows.pop()
         return windows
 
     def _load(self, window: list[tuple[int, int]]) -> Steps:
         """This rank's row groups of a window as id tensors."""
-        tables = []
+        tables: list[pa.Table] = []
         mine = sorted(window[self.runtime.rank :: self.runtime.world])
         for file in sorted({file for file, _ in mine}):
             groups = [group for other, group in mine if other == file]
             if file not in self.checked:  # once a run: hashing is quicker than decoding, but not free
-                self.dataset.check(self.footers[file].shard)
+                self.dataset.check(self.shards[file][0])
                 self.checked.add(file)
-            tables.append(self.dataset.read_groups(self.footers[file].shard, groups))
-        return encode_steps(pa.concat_tables(tables), self.contract, self.dataset.where)
+            most = MAX_TABLE - sum(table.nbytes for table in tables)
+            tables.append(self.dataset.read_groups(self.shards[file][0], groups, most))
+        table = pa.concat_tables(tables)
+        if not len(table):
+            raise BadData(f"{self.where}: a row group without the rows that its footer counts")
+        return encode_steps(table, self.contract, self.where)
 
     def turns(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Turn]:
         """The updates of an epoch from a position on."""
         windows = self.windows(epoch)
+        if window >= len(windows):
+            raise Misplaced(epoch, window, index)
         size = self.config.batch // self.runtime.world
         with ThreadPoolExecutor(max_workers=1) as reader:
             ahead = reader.submit(self._load, windows[window])
@@ -188,6 +207,8 @@ class Stream:
                     ahead = reader.submit(self._load, windows[number + 1])
                 plan = Plan(steps, self.config, size, epoch, number, self.runtime.rank)
                 count = self.runtime.largest(len(plan))
+                if number == window and index > count:
+                    raise Misplaced(epoch, window, index)
                 for at in range(index if number == window else 0, count):
                     batch = steps.batch(plan[at % len(plan)])  # a rank with fewer batches begins again
                     yield Turn(batch, number, at, (number + at / count) / len(windows))

@@ -10,12 +10,13 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load, save
-from torch import Tensor, nn, uint8
+from torch import Tensor, bfloat16, float16, float32, float64, nn, uint8
 from torch.optim import Optimizer
 
 from trainer.contract import MAX_JSON, parse_object
@@ -24,6 +25,8 @@ from trainer.errors import BadData, Failed
 
 ENTRY, STATE, HASH = "trainer", "state", "sha256"
 MODEL, OPTIMIZER = "model.", "optimizer."
+MOMENTS = {"step", "exp_avg", "exp_avg_sq"}  # what AdamW keeps of a parameter
+PRECISIONS = {float16, bfloat16, float32, float64}
 
 
 def write(path: Path, content: bytes) -> None:
@@ -117,6 +120,12 @@ def load_checkpoint(path: Path, most: int | None = None) -> tuple[dict[str, Tens
     return tensors, parse_object(state, str(path))
 
 
+def most_bytes(model: nn.Module) -> int:
+    """Bytes of weights that a checkpoint of a model may have, whatever their precision."""
+    weights: Mapping[str, Tensor] = model.state_dict()
+    return 2 * sum(tensor.nbytes for tensor in weights.values())
+
+
 def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """The tensors under a prefix, without it."""
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
@@ -130,6 +139,8 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -
         needed = tuple(own[name].shape) if name in own else "nothing"
         if found != needed:
             raise BadData(f"{where}: {name[:60]} is {found}, the config needs {needed}: of another model or dataset")
+        if tensors[name].dtype not in PRECISIONS and tensors[name].dtype != own[name].dtype:
+            raise BadData(f"{where}: {name[:60]} holds {tensors[name].dtype}, which are no weights")
     model.load_state_dict(dict(tensors))
 
 
@@ -145,10 +156,21 @@ def optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tenso
 def load_optimizer(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str, Tensor], where: Path) -> None:
     """The inverse of :func:`optimizer_tensors`."""
     parameters = dict(model.named_parameters())
+    found: dict[str, set[str]] = {}
     for full, tensor in tensors.items():
         name, _, key = full.rpartition(".")
-        shape = () if key == "step" else parameters[name].shape if name in parameters else None
-        if shape is None or tensor.shape != shape:
+        if name not in parameters or key not in MOMENTS or not is_moment(key, tensor, parameters[name]):
             raise BadData(f"{where}: {full[:60]} does not belong to this optimizer")
         home = tensor if key == "step" else tensor.to(parameters[name].device)
         optimizer.state[parameters[name]][key] = home.clone()
+        found.setdefault(name, set()).add(key)
+    for name, keys in found.items():  # a parameter without any was not updated yet
+        if missing := MOMENTS - keys:
+            raise BadData(f"{where}: of the optimizer's {name[:60]} there is no {min(missing)}")
+
+
+def is_moment(key: str, tensor: Tensor, parameter: Tensor) -> bool:
+    """Whether AdamW can go on with a tensor of its state: a count from 1 on, or a mean for each weight."""
+    if key == "step":
+        return tensor.shape == () and tensor.dtype == float32 and 1 <= float(tensor) < inf
+    return tensor.shape == parameter.shape and tensor.dtype == parameter.dtype

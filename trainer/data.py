@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +31,7 @@ MAX_FOOTER = 1 << 26  # bytes of one Parquet footer
 MAX_SHARD = 1 << 36  # declared bytes of one shard
 MAX_ROWS = 1 << 40
 MAX_TABLE = 1 << 32  # bytes of all rows that are read at once
+MERGED = 64  # contracts that are kept until they are made one
 SHARD = re.compile(
     r"(pairs|expert|variants_expert|augmented|tags)/(train|validation|test)-([0-9]{5,})-of-([0-9]{5,})\.parquet"
 )
@@ -198,6 +199,21 @@ class Dataset:
             (name, Contract.parse(footer.description, name)) for name, footer in zip(where, footers, strict=True)
         )
 
+    def open_steps(self, configs: Iterable[Config], split: Split) -> tuple[list[Footer], Contract]:
+        """The footers of step shards without their descriptions, and the contract that these make together.
+
+        A description is as large as its vocabulary: kept for every shard, they would fill the memory in the end.
+        """
+        footers: list[Footer] = []
+        described: list[tuple[str, Contract]] = []
+        for shard in (shard for config in configs for shard in self.select(config, split)):
+            footer, where = self.read_footer(shard, STEP_COLUMNS), f"{self.where}/{shard.name}"
+            described.append((where, Contract.parse(footer.description, where)))
+            footers.append(replace(footer, description={}))
+            if len(described) == MERGED:
+                described = [(described[0][0], merge(described))]
+        return footers, merge(described)
+
     def read(self, shard: Shard, columns: dict[str, pa.DataType], most: int = MAX_TABLE) -> pa.Table:
         """All rows of one shard; its bytes are held against the manifest's hash first."""
         with self._open(shard) as file:
@@ -224,10 +240,10 @@ class Dataset:
         if found.hexdigest() != shard.sha256:
             raise BadData(f"{self.where}/{shard.name}: altered: its SHA-256 is not the manifest's")
 
-    def read_groups(self, shard: Shard, groups: list[int]) -> pa.Table:
+    def read_groups(self, shard: Shard, groups: list[int], most: int = MAX_TABLE) -> pa.Table:
         """Some row groups of one shard of steps, without the rest."""
         with self._open(shard) as file:
-            return self._rows(shard, file, STEP_COLUMNS, groups, MAX_TABLE)
+            return self._rows(shard, file, STEP_COLUMNS, groups, most)
 
     def _rows(
         self, shard: Shard, file: pa.NativeFile, columns: dict[str, pa.DataType], groups: list[int] | None, most: int

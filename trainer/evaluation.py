@@ -22,8 +22,8 @@ def evaluate_run(
     agent, kept = Agent.from_pretrained(run, device), []
 
     def witness(dataset: Dataset, pairs: Pairs) -> Outcomes:
-        trained_on = agent.description.data.get("files", {})
-        own = dataset.hashes("pairs", "validation").items() <= trained_on.items()
+        trained_on = agent.description.data.get("files")
+        own = isinstance(trained_on, dict) and dataset.hashes("pairs", "validation").items() <= trained_on.items()
         kept.append((own, Outcomes(agent, pairs, expert_actions(dataset, split, agent.contract, pairs))))
         return kept[0][1]
 

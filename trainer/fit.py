@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from trainer.batches import Source, Turn
+from trainer.batches import Misplaced, Source, Turn
 from trainer.checkpoint import (
     MODEL,
     OPTIMIZER,
     load_checkpoint,
     load_optimizer,
     load_weights,
+    most_bytes,
     optimizer_tensors,
     part,
     save_checkpoint,
@@ -30,7 +31,7 @@ from trainer.checkpoint import (
 from trainer.config import Config
 from trainer.contract import Contract, Fields
 from trainer.device import Runtime
-from trainer.errors import BadData, Failed, Interrupted
+from trainer.errors import BadData, Failed, FolderConflict, Interrupted
 from trainer.interrupt import Interrupt
 from trainer.play import pack, score, unpack
 from trainer.policy import Policy
@@ -39,6 +40,8 @@ from trainer.rewriting import rules_of
 from trainer.run import Run
 from trainer.seeding import derive
 from trainer.steps import Pairs, Steps
+
+ENDS = ("", "updates", "epochs", "perfection", "patience")  # why a run is finished, or that it is not
 
 
 def learning_rate(config: Config, epochs: float, updates: int) -> float:
@@ -78,6 +81,7 @@ class Position:
     seconds: float = 0.0
     cpu_seconds: float = 0.0  # of all threads of the process
     finished: str = ""
+    world: int = 0  # ranks that the windows of a stream are cut for; 0: positions are the same for any number
 
     @classmethod
     def parse(cls, values: dict[str, Any], where: str) -> Position:
@@ -86,19 +90,29 @@ class Position:
         numbers = {name: read.number(name, 0, 1 << 50) for name in ("epoch", "window", "index", "updates")}
         best, finished = values.get("best"), values.get("finished")
         floats: dict[str, Any] = {name: values.get(name) for name in ("rate", "seconds", "cpu_seconds")}
-        if (
-            not all(isinstance(value, float) for value in floats.values())
-            or not isinstance(best, float | None)
-            or not isinstance(finished, str)
-        ):
+        known = [*floats.values(), *([] if best is None else [best])]
+        if not all(isinstance(value, float) and math.isfinite(value) for value in known) or finished not in ENDS:
             raise BadData(f"{where}: not the checkpoint of a run to go on with")
         return cls(
             **numbers,
             **floats,
             best=best,
             best_epoch=read.number("best_epoch", -1, 1 << 50),
-            finished=finished,
+            finished=str(finished),
+            world=read.number("world", 0, 1 << 20),
         )
+
+    def check(self, config: Config, where: str) -> None:
+        """Refuse what no run with these settings comes to."""
+        most = config.updates or 1 << 50
+        if (
+            self.epoch > config.epochs
+            or self.best_epoch > self.epoch
+            or self.updates > most
+            or max(self.epoch, self.window, self.index) > self.updates  # each of them has had an update
+        ):
+            at = f"epoch {self.epoch}, window {self.window}, update {self.index} of it and {self.updates} in all"
+            raise BadData(f"{where}: {at}: a run with these settings is never there")
 
 
 @dataclass(frozen=True)
@@ -135,7 +149,7 @@ class Loop:
         self.weights = torch.full((slots,), 1 / slots, device=runtime.device)
         # rows, their loss, right actions, right tokens of each slot: of the epoch so far, on this rank
         self.tally = torch.zeros(3 + slots, dtype=torch.float64, device=runtime.device)
-        self.position = Position()
+        self.position = Position(world=runtime.world if config.stream else 0)
         self.saved, self.since, self.busy = 0, time.monotonic(), time.process_time()
         self.on_epoch: Callable[[dict[str, Any]], None] = lambda record: None
 
@@ -163,7 +177,7 @@ class Loop:
     def _epoch(self, trained: nn.Module, interrupt: Interrupt) -> None:
         at = self.position
         self.model.train()
-        for turn in self.source.turns(at.epoch, at.window, at.index):
+        for turn in self._turns():
             loss = self._update(trained, turn)
             at.window, at.index, at.updates = turn.window, turn.index + 1, at.updates + 1
             done = (at.epoch + turn.progress) / self.config.epochs
@@ -176,6 +190,13 @@ class Loop:
                 self.save()
             if self.config.updates and at.updates >= self.config.updates:
                 break
+
+    def _turns(self) -> Iterator[Turn]:
+        at = self.position
+        try:
+            yield from self.source.turns(at.epoch, at.window, at.index)
+        except Misplaced as error:  # only what was read can be
+            raise BadData(f"{self.run.last}: {error}") from error
 
     def _update(self, trained: nn.Module, turn: Turn) -> Tensor:
         at, config = self.position, self.config
@@ -203,6 +224,8 @@ class Loop:
         """Adapt the loss, validate, keep the best, and move on to the next epoch."""
         at, config = self.position, self.config
         rows, loss, right, *slots = self.runtime.total(self.tally).tolist()
+        if not rows:
+            raise BadData(f"{self.run.last}: epoch {at.epoch} ends there before its first update")
         if not math.isfinite(loss):
             raise Failed(f"the loss is no finite number any more (epoch {at.epoch}): a lower learning rate may help")
         accuracy = torch.tensor(slots) / rows
@@ -284,14 +307,22 @@ class Loop:
 
     def resume(self) -> None:
         """Go back to what :meth:`save` wrote."""
-        where = self.run.last
-        tensors, state = load_checkpoint(where)
+        where, world = self.run.last, self.position.world
+        # Weights, two means of each, and a count of updates for each tensor; the rest is small.
+        tensors, state = load_checkpoint(where, 2 * most_bytes(self.model) + (1 << 20))
         self.position = Position.parse(state, str(where))
+        self.position.check(self.config, str(where))
+        if self.position.world != world and not self.position.finished:
+            ranks = self.position.world
+            how = f"go on with torchrun --nproc-per-node {ranks}" if ranks > 1 else "go on without torchrun"
+            raise FolderConflict(f"{self.run.path}: its stream was cut for {ranks} ranks, not {world}: {how}")
         load_weights(self.model, part(tensors, MODEL), where)
         load_optimizer(self.model, self.optimizer, part(tensors, OPTIMIZER), where)
         for name, own in (("weights", self.weights), ("tally", self.tally)):
-            if name not in tensors or tensors[name].shape != own.shape:
+            if name not in tensors or tensors[name].shape != own.shape or tensors[name].dtype != own.dtype:
                 raise BadData(f"{where}: {name} is missing or of another shape")
+            if not (tensors[name][:1] >= 0).all():  # rows, or a share
+                raise BadData(f"{where}: {name} begins with {float(tensors[name][0])}")
             own.copy_(tensors[name])
         if not self.runtime.main:
             self.tally.zero_()  # the sum is on the first rank

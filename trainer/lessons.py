@@ -14,9 +14,21 @@ from trainer.config import Config
 from trainer.contract import FORMAT, Contract
 from trainer.data import PAIR_COLUMNS, Dataset, Footer, Split, leading
 from trainer.data import Config as Kind
+from trainer.environment import Verdict
 from trainer.errors import BadData, NoLessons
 from trainer.models import find_model
-from trainer.steps import Steps, encode_texts, load_steps, number_steps, one_chunk, split_tokens
+from trainer.rewriting import rules_of
+from trainer.steps import (
+    ACTION,
+    Steps,
+    check_size,
+    encode_texts,
+    load_steps,
+    number_steps,
+    one_chunk,
+    split_texts,
+    split_tokens,
+)
 from trainer.text import DONE
 
 WITHOUT_VARIANTS = ("aor",)  # nothing in an array of integers can be varied
@@ -42,10 +54,10 @@ def kinds(config: Config, dataset: Dataset) -> list[Kind]:
 
 def open_training(dataset: Dataset, config: Config) -> tuple[list[Footer], Contract]:
     """The footers to train on and their contract."""
-    footers = [footer for kind in kinds(config, dataset) for footer in dataset.footers(kind, "train")]
     if find_model(config.model).game == "text":
+        footers = dataset.footers("pairs", "train")
         return footers, text_contract(dataset, footers)
-    return footers, dataset.contract(footers)
+    return dataset.open_steps(kinds(config, dataset), "train")
 
 
 def text_contract(dataset: Dataset, footers: Sequence[Footer]) -> Contract:
@@ -53,8 +65,11 @@ def text_contract(dataset: Dataset, footers: Sequence[Footer]) -> Contract:
     tokens: set[str] = set()
     longest_source = longest_target = 0
     for footer in footers:
+        where = f"{dataset.where}/{footer.shard.name}"
         table = dataset.read(footer.shard, PAIR_COLUMNS)
-        sources, targets = (list(map(split_tokens, table[side].to_pylist())) for side in ("source", "target"))
+        if any(table[name].null_count for name in PAIR_COLUMNS):
+            raise BadData(f"{where}: a row with an empty cell")
+        sources, targets = split_texts(table, where)
         tokens.update(*sources, *targets)
         longest_source = max(longest_source, *map(len, sources), 0)
         longest_target = max(longest_target, *map(len, targets), 0)
@@ -81,10 +96,12 @@ def load_lessons(dataset: Dataset, footers: Sequence[Footer], contract: Contract
     if contract.game != "text":
         return load_steps(dataset, footers, contract, strict)
     table = dataset.read_all((footer.shard for footer in footers), PAIR_COLUMNS)
+    where = f"{dataset.where}/pairs"
     if not len(table) or any(table[name].null_count for name in PAIR_COLUMNS):
-        raise BadData(f"{dataset.where}/pairs: no rows, or a row with an empty cell")
-    states, lengths, readable = encode_texts(one_chunk(table["source"]), contract)
+        raise BadData(f"{where}: no rows, or a row with an empty cell")
     done, n = contract.action_ids[DONE], contract.action_length
+    check_size(len(table), ACTION * n, where)
+    states, lengths, readable = encode_texts(one_chunk(table["source"]), contract, where)
     actions = torch.full((len(table), n), done, dtype=torch.int32)
     for row, text in enumerate(table["target"].to_pylist()):
         words = split_tokens(text)
@@ -103,6 +120,22 @@ def load_lessons(dataset: Dataset, footers: Sequence[Footer], contract: Contract
         starts=torch.arange(len(rows) + 1),
         skipped=len(table) - len(rows),
     )
+
+
+def check_games(steps: Steps, contract: Contract, where: str) -> None:
+    """Refuse trajectories that are no games: whoever follows them to the end, and not step by step, would be lost."""
+    last = torch.zeros(len(steps.taken), dtype=torch.bool)
+    last[steps.starts[1:] - 1] = True
+    follows = (steps.state_of[steps.taken].roll(-1) + 1).masked_fill(last, 0)  # the state after each row, 0 for the end
+    rules, count = rules_of(contract), len(steps.states) + 1
+    for part in torch.split(torch.unique(steps.taken * count + follows), 1 << 14):  # a number sorts quicker than a pair
+        batch, ends, state = steps.batch(part // count), part % count == 0, (part % count - 1).clamp(min=0)
+        after, lengths, verdicts = rules.step(batch.states, batch.lengths, batch.actions)
+        width = min(after.shape[1], steps.states.shape[1])
+        same = (lengths == steps.lengths[state]) & (after[:, :width] == steps.states[state, :width]).all(1)
+        right = torch.where(ends, verdicts == Verdict.DONE, same & (verdicts == Verdict.APPLIED))
+        if not right.all():
+            raise BadData(f"{where}: a trajectory whose actions do not lead from state to state and then to DONE")
 
 
 def load_held_out(dataset: Dataset, split: Split, contract: Contract, rows: int | None = None) -> Steps:

@@ -10,15 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
 from torch import Tensor
 
 from trainer.contract import Contract
-from trainer.data import STEP_COLUMNS, Dataset, Split
+from trainer.data import STEP_COLUMNS, Dataset, Shard, Split
 from trainer.environment import Verdict
+from trainer.errors import BadData
 from trainer.lessons import HELD_OUT
 from trainer.metrics import equation_holds, token_accuracy
 from trainer.play import Moment, Played, ending
-from trainer.steps import Pairs
+from trainer.steps import Pairs, check_size, one_chunk
 from trainer.text import DONE, KEEP, POSITION, REPLACE
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 DETAILED = 20_000  # games that are noted one by one; the accuracies count all
+SPOKEN = 64  # bytes of one token of the expert's actions
 SHOWN = 6  # games to look at, of the right ones and of the wrong ones
 FAILURES = ("wrong position", "wrong token", "stopped early", "never stopped", "refused", "not read")
 
@@ -40,13 +43,30 @@ def expert_actions(dataset: Dataset, split: Split, contract: Contract, pairs: Pa
     if not dataset.has(kind, split):
         return None
     found: list[Actions] = []
+    games = 0
     for footer in dataset.footers(kind, split):
-        table = dataset.read(footer.shard, STEP_COLUMNS)
-        for step, action in zip(table["step"].to_pylist(), table["action"].to_pylist(), strict=True):
-            if step == 0:
-                found.append([])
-            found[-1].append(tuple(action))
-    return found if len(found) == len(pairs) else None
+        games = add_games(found, games, dataset, footer.shard)
+    return found if games == len(pairs) else None
+
+
+def add_games(found: list[Actions], games: int, dataset: Dataset, shard: Shard) -> int:
+    """Add the expert's actions of a shard, of as many games as are noted; how many games there are now."""
+    where, table = f"{dataset.where}/{shard.name}", dataset.read(shard, STEP_COLUMNS)
+    actions = one_chunk(table["action"])
+    if any(table[name].null_count for name in STEP_COLUMNS) or actions.flatten().null_count:
+        raise BadData(f"{where}: a row with an empty cell")
+    sizes = pc.list_value_length(actions).to_numpy(zero_copy_only=False)
+    begins = table["step"].to_numpy() == 0
+    number = games + begins.cumsum()
+    if not (number > 0).all() or not (sizes > 0).all():
+        raise BadData(f"{where}: a row before the first step of a game, or without an action")
+    rows = int((number <= DETAILED).sum())
+    check_size(int(sizes[:rows].sum()), SPOKEN, where)
+    for begin, action in zip(begins[:rows].tolist(), actions[:rows].to_pylist(), strict=True):
+        if begin:
+            found.append([])
+        found[-1].append(tuple(action))
+    return int(number[-1]) if len(number) else games
 
 
 def failure(played: Sequence[tuple[tuple[str, ...], str]], expert: Actions | None, ended: str, game: str) -> str:

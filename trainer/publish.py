@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trainer.checkpoint import digest, load_checkpoint, save_checkpoint, write, write_json
-from trainer.contract import parse_object
+import torch
+from torch import Tensor
+
+from trainer.checkpoint import digest, load_checkpoint, most_bytes, save_checkpoint, write, write_json
+from trainer.contract import Fields
 from trainer.errors import BadData, Failed, FolderConflict, InvalidConfig
 from trainer.hub import HUB_ID, SCHEME, explained, hub_id, import_client
-from trainer.models import find_model
+from trainer.models import find_model, make_model
 from trainer.places import LOCAL, check_url
-from trainer.run import Description
+from trainer.run import Description, read_json
 
 MEASURES = {
     "token_accuracy": "Token accuracy",
@@ -32,17 +36,18 @@ def publish(run: Path, to: str, private: bool = False) -> str:
         if not HUB_ID.fullmatch(name) or "@" in name:
             raise InvalidConfig(f"{to}: hf://org/name is needed")
         with tempfile.TemporaryDirectory() as folder:
-            prepare(run, Path(folder), name)
+            prepare(run, name).write(Path(folder))
             return upload(Path(folder), name, private)
     if "://" in to:
         raise InvalidConfig(f"{to}: hf://org/name or a folder is needed")
     folder_path = Path(to)
     check_folder(run, folder_path)
+    agent = prepare(run, to)
     try:
         folder_path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Failed(f"{to}: cannot be made: {error.strerror}") from error
-    prepare(run, folder_path, to)
+    agent.write(folder_path)
     return to
 
 
@@ -57,36 +62,67 @@ def check_folder(run: Path, folder: Path) -> None:
         Description.read(folder / "config.json")
 
 
-def prepare(run: Path, folder: Path, name: str) -> None:
-    """Write what is published; the weights come last, so that a folder with weights is complete."""
+@dataclass(frozen=True)
+class Prepared:
+    """All that is published of an agent."""
+
+    described: dict[str, Any]
+    page: str
+    tensors: dict[str, Tensor]
+    facts: dict[str, Any]
+
+    def write(self, folder: Path) -> None:
+        """Into a folder; the weights come last, so that a folder with weights is complete."""
+        (folder / "model.safetensors").unlink(missing_ok=True)  # those of another agent must not meet this config
+        write_json(folder / "config.json", self.described)
+        write(folder / "README.md", self.page.encode())
+        save_checkpoint(folder / "model.safetensors", self.tensors, self.facts)
+
+
+def prepare(run: Path, name: str) -> Prepared:
+    """Read and check all that is published: what cannot be must not cost the agent that is there already."""
     description = Description.read(run / "config.json")
     if not (run / "best.safetensors").exists():
         raise BadData(f"{run}: no best.safetensors yet: it appears with the first validation")
-    tensors, facts = load_checkpoint(run / "best.safetensors")
+    with torch.device("meta"):
+        model = make_model(description.config, description.contract, description.knowledge)
+    tensors, facts = load_checkpoint(run / "best.safetensors", most_bytes(model))
     results = measured(run, facts, description.data.get("where"))
-    public = description.to_json()
-    scheme, mark, _ = str(public["data"].get("where")).partition("://")
+    public = description
+    scheme, mark, _ = str(description.data.get("where")).partition("://")
     if not mark or scheme in LOCAL:
-        public["data"] = public["data"] | {"where": None}  # a path on this machine tells others nothing
-    (folder / "model.safetensors").unlink(missing_ok=True)  # those of another agent must not meet this config
-    write_json(folder / "config.json", public)
-    write(folder / "README.md", card(description, results, name).encode())
-    save_checkpoint(folder / "model.safetensors", tensors, facts)
+        public = replace(description, data=description.data | {"where": None})  # a path tells others nothing
+    return Prepared(public.to_json(), card(description, results, name), tensors, facts)
 
 
 def measured(run: Path, facts: dict[str, Any], where: object) -> dict[str, dict[str, Any]]:
     """What ``trainer evaluate`` measured of these weights on the run's own dataset, and their validation."""
     found = {}
-    weights = digest(run / "best.safetensors")
+    best = run / "best.safetensors"
+    weights = digest(best)
     for split in SPLITS:
         path = run / f"evaluation-{split}.json"
         if not path.exists():
             continue
-        result = parse_object(path.read_bytes(), str(path))
+        result = read_json(path)
         if result.get("weights") == weights and result.get("data") == where:
-            found[split] = result
+            found[split] = figures(result, str(path))
     if isinstance(facts.get("validation"), dict):
-        found.setdefault("validation", facts["validation"])
+        found.setdefault("validation", figures(facts["validation"], f"{best}: validation"))
+    return found
+
+
+def figures(values: dict[str, Any], where: str) -> dict[str, Any]:
+    """What a card shows of a measurement, checked: how many games, how many refused actions, and accuracies."""
+    read = Fields(values, where)
+    found: dict[str, Any] = {name: read.number(name, 0, 1 << 50) for name in ("pairs", "refused")}
+    for name in MEASURES:
+        if name not in values:
+            continue
+        share = values[name]
+        if not isinstance(share, int | float) or isinstance(share, bool) or not 0 <= share <= 100:
+            raise read.wrong(name, "a number from 0 to 100")
+        found[name] = share
     return found
 
 
@@ -118,13 +154,13 @@ def card(description: Description, results: dict[str, dict[str, Any]], name: str
         **({"datasets": [dataset.partition("@")[0]]} if dataset else {}),
         "model-index": index,
     }
-    columns = [title for key, title in MEASURES.items() if any(key in values for values in results.values())]
+    columns = [key for key in MEASURES if any(key in values for values in results.values())]
     table = [
-        f"| split | pairs | {' | '.join(columns)} | refused actions |",
+        f"| split | pairs | {' | '.join(map(MEASURES.__getitem__, columns))} | refused actions |",
         f"|---|---|{'---|' * len(columns)}---|",
         *(
             f"| {split} | {values['pairs']:,} | "
-            + " | ".join(f"{values[key]:.2f} %" for key in MEASURES if key in values)
+            + " | ".join(f"{values[key]:.2f} %" if key in values else "" for key in columns)
             + f" | {values['refused']:,} |"
             for split, values in results.items()
         ),

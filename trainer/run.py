@@ -7,6 +7,7 @@ TensorBoard events · ``last.safetensors`` (to go on from) · ``best.safetensors
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import platform
@@ -26,6 +27,7 @@ from trainer.lessons import hashes
 from trainer.models import find_model
 
 FORMAT = 1
+HASH = "sha256"
 PACKAGES = ("aegen", "torch", "pyarrow", "numpy", "safetensors")
 
 
@@ -51,19 +53,12 @@ class Description:
     @classmethod
     def read(cls, path: Path) -> Description:
         """Of a run folder or a published one."""
-        try:
-            with path.open("rb") as file:
-                text = file.read(MAX_JSON + 1)
-        except FileNotFoundError as error:
-            raise BadData(f"{path.parent}: no config.json, so no run is there") from error
-        except OSError as error:
-            raise BadData(f"{path}: {error.strerror}") from error
-        values = parse_object(text, str(path))
+        values = read_json(path, f"{path.parent}: no config.json, so no run is there")
         check_format(values, str(path))
         read = Fields(values, str(path))
         config = Config.parse(read.object("config"), str(path))
         contract = Contract.parse(read.object("contract"), str(path))
-        return cls(
+        described = cls(
             config,
             contract,
             read.object("data"),
@@ -71,6 +66,10 @@ class Description:
             read.object("versions"),
             find_model(config.model).parse_knowledge(values.get("knowledge"), contract, str(path)),
         )
+        # Last, for what is wrong with a field says more. It is against damage: who means harm writes another.
+        if read.text(HASH) != sealed(values, str(path))[HASH]:
+            raise BadData(f"{path}: altered: its content is not what its SHA-256 says")
+        return described
 
     @property
     def dataset(self) -> str:
@@ -83,15 +82,40 @@ class Description:
     def to_json(self) -> dict[str, Any]:
         """The content of ``config.json``."""
         known = {} if self.knowledge is None else {"knowledge": self.knowledge.to_json()}
-        return known | {
-            "format": FORMAT,
-            "library": "aegen",
-            "config": self.config.to_json(),
-            "contract": self.contract.to_json(),
-            "data": self.data,
-            "parameters": self.parameters,
-            "versions": self.versions,
-        }
+        return sealed(
+            known
+            | {
+                "format": FORMAT,
+                "library": "aegen",
+                "config": self.config.to_json(),
+                "contract": self.contract.to_json(),
+                "data": self.data,
+                "parameters": self.parameters,
+                "versions": self.versions,
+            }
+        )
+
+
+def sealed(values: dict[str, Any], where: str = "config.json") -> dict[str, Any]:
+    """An object with the SHA-256 of all else that it says: one flipped bit of a number is a number too."""
+    said = {name: value for name, value in values.items() if name != HASH}
+    try:
+        json.dumps(said, indent=1, ensure_ascii=False).encode()  # as it is written
+        text = json.dumps(said, sort_keys=True)
+    except (ValueError, RecursionError) as error:
+        raise BadData(f"{where}: nested too deeply, or with half a character") from error
+    return said | {HASH: hashlib.sha256(text.encode()).hexdigest()}
+
+
+def read_json(path: Path, missing: str = "") -> dict[str, Any]:
+    """The object in a small file."""
+    try:
+        with path.open("rb") as file:
+            return parse_object(file.read(MAX_JSON + 1), str(path))
+    except FileNotFoundError as error:
+        raise BadData(missing or f"{path}: missing") from error
+    except OSError as error:
+        raise BadData(f"{path}: {error.strerror}") from error
 
 
 def versions() -> dict[str, Any]:

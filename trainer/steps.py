@@ -5,7 +5,7 @@ Axes: b batch, m state, n action. A step is stored once, however many trajectori
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,23 @@ import torch
 from torch import Tensor
 
 from trainer.contract import Contract
-from trainer.data import DAMAGED, PAIR_COLUMNS, STEP_COLUMNS, Dataset, Footer, Split, leading, one_line
+from trainer.data import DAMAGED, MAX_TABLE, PAIR_COLUMNS, STEP_COLUMNS, Dataset, Footer, Split, leading, one_line
 from trainer.errors import BadData
 from trainer.text import KEEP
 
 Array = npt.NDArray[Any]
+
+PART = 1 << 22  # ids that are looked up at once: the tables of a look-up are ten times as large as what it finds
+# Bytes that are taken at most, for a short time, for each cell of a matrix:
+ACTION = 12  # of action ids, and their copies while steps are made unique
+GAME = 24  # of the states that games begin with: as read, as played, and as tokens again
+WORD = 16  # for each token of a text that is kept as words
+
+
+def check_size(count: int, each: int, where: str) -> None:
+    """Refuse, before memory is taken, what declared sizes would make of a few rows."""
+    if count * each > MAX_TABLE:
+        raise BadData(f"{where}: its rows would take {count * each / 1e9:,.1f} GB, too many to hold at once")
 
 
 @dataclass(frozen=True)
@@ -86,28 +98,46 @@ class Steps:
         return unique
 
 
-def encode_texts(texts: pa.Array, contract: Contract) -> tuple[Array, Array, Array]:
+def count_tokens(texts: pa.Array) -> Array:
+    """How many tokens each text has."""
+    spaces = pc.count_substring(texts, " ").to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.where(pc.equal(texts, "").to_numpy(zero_copy_only=False), 0, spaces + 1)
+
+
+def encode_texts(texts: pa.Array, contract: Contract, where: str) -> tuple[Array, Array, Array]:
     """Token strings as ids (rows, m) and lengths (rows), and which rows the contract can express."""
-    parts = pc.split_pattern(texts, " ")
-    counts = parts.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
-    empty = pc.equal(texts, "").to_numpy(zero_copy_only=False)
-    found = pc.index_in(parts.flatten(), value_set=pa.array(contract.state_tokens, texts.type))
-    flat = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)[~np.repeat(empty, counts)] + 1
-    lengths = np.where(empty, 0, counts)
-    return pad(flat, lengths, contract)
-
-
-def pad(flat: Array, lengths: Array, contract: Contract) -> tuple[Array, Array, Array]:
-    """Ragged ids (0 = unknown) as a padded matrix; rows that do not fit become empty and are marked."""
-    rows = np.repeat(np.arange(len(lengths)), lengths)
-    unknown = np.bincount(rows[flat == 0], minlength=len(lengths)) > 0
-    readable = ~unknown & (lengths <= contract.max_state)
-    kept = np.repeat(readable, lengths)
+    kind = np.dtype(np.int16 if len(contract.state_tokens) < 1 << 15 else np.int32)
+    check_size(len(texts), contract.max_state * kind.itemsize, where)
+    lengths = count_tokens(texts)
+    readable = lengths <= contract.max_state
     lengths = np.where(readable, lengths, 0)
-    kind = np.int16 if len(contract.state_tokens) < 1 << 15 else np.int32
-    states = np.zeros((len(lengths), contract.max_state), dtype=kind)
-    states[np.arange(contract.max_state) < lengths[:, None]] = flat[kept]
+    states = np.zeros((len(texts), contract.max_state), dtype=kind)
+    known = pa.array(contract.state_tokens, texts.type)
+    for part in parts_of(len(texts), contract.max_state):
+        # What is too long is not looked up, so a part has no more tokens than cells.
+        short = pc.if_else(pa.array(readable[part]), texts[part], pa.scalar("", texts.type))
+        lengths[part], fits = fill(states[part], short, lengths[part], known)
+        readable[part] &= fits
     return states, lengths.astype(np.int32), readable
+
+
+def parts_of(rows: int, width: int) -> Iterator[slice]:
+    """Rows of a matrix, so many at a time that they have few cells."""
+    size = max(PART // max(width, 1), 1)
+    return (slice(first, first + size) for first in range(0, rows, size))
+
+
+def fill(states: Array, texts: pa.Array, lengths: Array, known: pa.Array) -> tuple[Array, Array]:
+    """Write the ids of texts into empty rows; the lengths, 0 for a row with an unknown token, and which have none."""
+    words = pc.split_pattern(texts, " ")
+    empty = np.repeat(lengths == 0, words.value_lengths().to_numpy(zero_copy_only=False))  # "" is split into one
+    found = pc.fill_null(pc.index_in(words.flatten(), value_set=known), -1)
+    flat = found.to_numpy(zero_copy_only=False)[~empty] + 1
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    fits = np.bincount(rows[flat == 0], minlength=len(lengths)) == 0
+    kept = np.where(fits, lengths, 0)
+    states[np.arange(states.shape[1]) < kept[:, None]] = flat[np.repeat(fits, lengths)]
+    return kept, fits
 
 
 def encode_actions(actions: pa.Array, contract: Contract, where: str) -> tuple[Array, Array]:
@@ -115,7 +145,7 @@ def encode_actions(actions: pa.Array, contract: Contract, where: str) -> tuple[A
     n = contract.action_length
     lengths = pc.list_value_length(actions).to_numpy(zero_copy_only=False)
     if contract.game == "tags":
-        return pad_tags(actions, lengths, contract)
+        return pad_tags(actions, lengths, contract, where)
     if not np.array_equal(lengths, np.full(len(actions), n)):
         raise BadData(f"{where}: an action that does not have {n} tokens")
     flat = actions.flatten()
@@ -124,8 +154,9 @@ def encode_actions(actions: pa.Array, contract: Contract, where: str) -> tuple[A
     return ids, (ids >= 0).all(axis=1)
 
 
-def pad_tags(actions: pa.Array, lengths: Array, contract: Contract) -> tuple[Array, Array]:
+def pad_tags(actions: pa.Array, lengths: Array, contract: Contract, where: str) -> tuple[Array, Array]:
     """Rounds of tags as ids (rows, n): behind the last token everything is kept."""
+    check_size(len(actions), ACTION * contract.action_length, where)
     flat = actions.flatten()
     found = pc.fill_null(pc.index_in(flat, value_set=pa.array(contract.actions, flat.type)), -1)
     known = found.to_numpy(zero_copy_only=False)
@@ -151,16 +182,16 @@ def number_steps(states: Array, actions: Array, vocabulary: int) -> tuple[Array,
 
 def encode_steps(table: pa.Table, contract: Contract, where: str, strict: bool = True) -> Steps:
     """Rows as id tensors; ``strict`` refuses rows outside the contract, else they are skipped and counted."""
+    if any(table[name].null_count for name in STEP_COLUMNS):
+        raise BadData(f"{where}: a row with an empty cell")
     try:
         texts = one_chunk(table["state"].dictionary_encode())
-        states, lengths, readable = encode_texts(texts.dictionary, contract)
+        states, lengths, readable = encode_texts(texts.dictionary, contract, where)
         state_of = texts.indices.to_numpy(zero_copy_only=False)
         actions, sayable = encode_actions(one_chunk(table["action"]), contract, where)
         pair, origin, step = (table[name].to_numpy() for name in ("pair", "origin", "step"))
     except DAMAGED as error:
         raise BadData(f"{where}: {one_line(error)}") from error
-    if any(table[name].null_count for name in STEP_COLUMNS):
-        raise BadData(f"{where}: a row with an empty cell")
     fits = readable[state_of] & sayable
     if strict and not fits.all():
         row = int(np.argmin(fits))
@@ -221,18 +252,33 @@ def load_pairs(dataset: Dataset, split: Split, contract: Contract, rows: int | N
                 where = f"{dataset.where}/{footer.shard.name}"
                 raise BadData(f"{where}: field {name!r} is {str(found)[:60]!r}, the agent plays {needed!r}")
     table = dataset.read_all((footer.shard for footer in footers), PAIR_COLUMNS)
+    where = f"{dataset.where}/pairs/{split}"
     if any(table[name].null_count for name in PAIR_COLUMNS):
-        raise BadData(f"{dataset.where}/pairs/{split}: a row with an empty cell")
+        raise BadData(f"{where}: a row with an empty cell")
     if not len(table):
-        raise BadData(f"{dataset.where}/pairs/{split}: no rows")
-    states, lengths, playable = encode_texts(one_chunk(table["source"]), contract)
+        raise BadData(f"{where}: no rows")
+    check_size(len(table), GAME * contract.max_state, where)
+    states, lengths, playable = encode_texts(one_chunk(table["source"]), contract, where)
+    sources, targets = split_texts(table, where)
     return Pairs(
-        sources=[split_tokens(text) for text in table["source"].to_pylist()],
-        targets=[split_tokens(text) for text in table["target"].to_pylist()],
+        sources=sources,
+        targets=targets,
         states=torch.from_numpy(states),
         lengths=torch.from_numpy(lengths),
         playable=torch.from_numpy(playable),
     )
+
+
+def split_texts(table: pa.Table, where: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """The tokens of all sources and targets; a token that occurs often is kept once."""
+    columns = [one_chunk(table[side]) for side in ("source", "target")]
+    check_size(int(sum(count_tokens(column).sum() for column in columns)), WORD, where)
+    words: dict[str, str] = {}
+    sources, targets = (
+        [tuple(map(words.setdefault, found, found)) for found in map(split_tokens, column.to_pylist())]
+        for column in columns
+    )
+    return sources, targets
 
 
 def split_tokens(text: str) -> tuple[str, ...]:

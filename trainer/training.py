@@ -17,7 +17,7 @@ from trainer.errors import InvalidConfig
 from trainer.events import Events
 from trainer.fit import Loop, Validation
 from trainer.interrupt import Interrupt
-from trainer.lessons import load_held_out, load_lessons, open_training
+from trainer.lessons import check_games, load_held_out, load_lessons, open_training
 from trainer.models import build_model, count_parameters, find_model
 from trainer.planner.lessons import Lessons
 from trainer.planner.model import Planner
@@ -71,6 +71,7 @@ def survey(
     if config.stream:
         raise InvalidConfig(f"{config.model} keeps its lessons in memory; --stream needs another model")
     steps = load_training(dataset, footers, contract)
+    check_games(steps, contract, f"{dataset.where}/{footers[0].shard.name.partition('/')[0]}")
     knowledge = kind.survey(steps, contract, config)
     return replace(config, **kind.complete(config, knowledge)), knowledge, steps
 

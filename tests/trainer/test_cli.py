@@ -5,13 +5,14 @@ import subprocess
 import sys
 import time
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from tests.trainer.reference import small_dataset
+from tests.trainer.reference import small_dataset, write_shard
 from trainer.checkpoint import load_checkpoint
 from trainer.cli import main
-from trainer.run import Run
+from trainer.run import Run, sealed
 
 FIT = ["--preset", "cpu", "--width", 16, "--layers", 1, "--batch", 64, "--device", "cpu", "--threads", 1]
 
@@ -242,3 +243,34 @@ def test_an_interrupt_saves_and_says_so(command, insert, tmp_path):
     assert process.returncode == 130
     assert errors.splitlines()[-1].startswith("Error: stopped in epoch")
     assert "Traceback" not in errors
+
+
+ROWS = {
+    "no beginning": (lambda row: row | {"step": 1}, "a row before the first step of a game"),
+    "no action": (lambda row: row | {"action": None}, "a row with an empty cell"),
+    "half an action": (lambda row: row | {"action": [None, "1"]}, "a row with an empty cell"),
+    "an empty action": (lambda row: row | {"action": []}, "without an action"),
+    "no step": (lambda row: row | {"step": None}, "a row with an empty cell"),
+}
+
+
+@pytest.mark.parametrize("case", ROWS)
+def test_an_expert_who_says_nothing_gets_one_line(run, insert, tmp_path, case):
+    folder, name = shutil.copytree(insert, tmp_path / "data"), "expert/test-00000-of-00001.parquet"
+    table, (change, message) = pq.read_table(folder / name), ROWS[case]
+    first, *rest = table.to_pylist()
+    manifest = json.loads((folder / "manifest.json").read_text())
+    about = json.loads(table.schema.metadata[b"aegen"])
+    manifest["files"][name] = write_shard(folder / name, [change(first), *rest], table.schema, about)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    said = refuse("evaluate", run, "--data", folder, "--device", "cpu")
+    assert name in said and message in said
+
+
+def test_a_run_that_names_its_files_strangely_is_evaluated(run, insert, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "run")
+    values = json.loads((run / "config.json").read_text())
+    values["data"]["files"] = 7
+    (copy / "config.json").write_text(json.dumps(sealed(values)))
+    call("evaluate", copy, "--data", insert, "--split", "validation", "--device", "cpu")
+    assert not (copy / "evaluation-validation.json").exists()  # not known to be its own data

@@ -1,5 +1,7 @@
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -7,10 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.trainer import reference
+from trainer import steps as steps_module
+from trainer.config import preset
 from trainer.contract import MAX_TOKENS, Contract, merge, parse_object
 from trainer.data import Dataset
 from trainer.errors import BadData, TrainerError
+from trainer.progress import Reporter
 from trainer.steps import load_pairs, load_steps
+from trainer.training import fit
 
 
 def load(folder, config="augmented", split="train"):
@@ -198,3 +204,107 @@ def test_mutated_files_raise_only_named_errors(insert, tmp_path_factory, data):
         load(folder)
     except TrainerError as error:
         assert "\n" not in str(error)
+
+
+def replaced(folder, name, rows, **changes):
+    """Other rows in one shard, with the manifest in step."""
+    path = folder / name
+    schema = reference.pq.read_schema(path)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    description = json.loads(schema.metadata[b"aegen"]) | changes
+    manifest["files"][name] = reference.write_shard(path, rows, schema, description)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+LOADERS = """
+import resource, sys, torch
+resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+import pyarrow as pa
+from trainer.batches import Stream
+from trainer.config import preset
+from trainer.contract import Contract
+from trainer.data import Dataset
+from trainer.device import Runtime
+from trainer.errors import BadData
+from trainer.lessons import load_held_out, open_training
+from trainer.steps import encode_actions, load_pairs
+data = Dataset(sys.argv[1])
+_, contract = open_training(data, preset("cpu"))
+_, text = open_training(data, preset("cpu", model="end2end"))
+tags = Contract.parse(contract.to_json() | {
+    "slots": ["tags"], "action_tokens": ["KEEP"], "action_length": contract.max_state + 1
+}, "tags")
+streamed = Stream(
+    data, data.footers("expert", "validation"), contract, preset("cpu", stream=True), Runtime(torch.device("cpu"))
+)
+loaders = {
+    "expert": lambda: load_held_out(data, "validation", contract),
+    "pairs/validation": lambda: load_pairs(data, "validation", contract),
+    "pairs": lambda: load_held_out(data, "validation", text),
+    "data/expert": lambda: next(streamed.turns(0)),
+    "tags": lambda: encode_actions(pa.array([["KEEP"]] * 40_000), tags, "tags"),
+}
+for name, load in loaders.items():
+    try:
+        load()
+        sys.exit(f"{name} was read")
+    except BadData as error:
+        assert f"{name}: its rows would take" in str(error), error
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(int(peak.split()[1]) >> 10)
+"""
+
+
+def test_a_declared_size_takes_no_memory_for_rows_that_are_short(insert, tmp_path):
+    folder = shutil.copytree(insert, tmp_path / "data")
+    rewrite(folder, "augmented/train-00000-of-00001.parquet", max_state=1 << 16)
+    texts = [" ".join(str(number)) for number in range(40_000)]
+    pairs = [{"id": id, "source": text, "target": text} for id, text in enumerate(texts)]
+    steps = [{"pair": id, "origin": 0, "step": 0, "state": s, "action": ["DONE"] * 2} for id, s in enumerate(texts)]
+    replaced(folder, "pairs/validation-00000-of-00001.parquet", pairs)
+    replaced(folder, "expert/validation-00000-of-00001.parquet", steps)
+    replaced(folder, "pairs/train-00000-of-00001.parquet", [{"id": 0, "source": "1", "target": "1 " * 60_000 + "1"}])
+    assert sum(path.stat().st_size for path in folder.rglob("*.parquet")) < 4 << 20
+    done = subprocess.run([sys.executable, "-c", LOADERS, folder], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 1200  # megabytes, of which torch takes some hundred
+
+
+def test_texts_are_counted_before_they_are_words(insert, monkeypatch):
+    dataset = Dataset(insert)
+    contract = dataset.contract(dataset.footers("augmented", "train"))
+    monkeypatch.setattr(steps_module, "GAME", 1)
+    monkeypatch.setattr(steps_module, "MAX_TABLE", 1 << 11)  # more than the ids need
+    with pytest.raises(BadData, match="pairs/validation: its rows would take"):
+        load_pairs(dataset, "validation", contract)
+
+
+@pytest.mark.parametrize("tags", [False, True])
+def test_an_empty_cell_is_named(tmp_path, tags):
+    folder = reference.small_dataset(tmp_path / "data", "edit", tags=True)
+    name = f"{'tags' if tags else 'augmented'}/train-00000-of-00001.parquet"
+    rows = reference.pq.read_table(folder / name).to_pylist()
+    for column in rows[0]:
+        with pytest.raises(BadData, match="a row with an empty cell"):
+            load(replaced(folder, name, [rows[0] | {column: None}, *rows[1:]]), name.partition("/")[0])
+
+
+GAMES = {
+    "no end": lambda rows: rows[:-1],
+    "an end too early": lambda rows: [rows[0] | {"action": rows[-1]["action"]}, *rows[1:]],
+    "a word for a place": lambda rows: [rows[0] | {"action": ["INSERT", "+", "+"]}, *rows[1:]],
+    "a place beyond the text": lambda rows: [rows[0] | {"action": ["REPLACE", "POS_7", "+"]}, *rows[1:]],
+    "another state": lambda rows: [rows[0], rows[1] | {"state": rows[0]["state"]}, *rows[2:]],
+}
+
+
+@pytest.mark.parametrize("case", GAMES)
+def test_demonstrations_that_are_no_games_are_not_followed(tmp_path, case):
+    folder, name = reference.small_dataset(tmp_path / "data", "edit"), "augmented/train-00000-of-00001.parquet"
+    rows = reference.pq.read_table(folder / name).to_pylist()
+    fit(folder, preset("fast", updates=1), tmp_path / "sound", device="cpu", reporter=Reporter(quiet=True))
+    long = next(at for at in range(len(rows)) if rows[at]["step"] == 0 and rows[at + 1]["step"] == 1)
+    replaced(folder, name, GAMES[case](rows[long:]))
+    with pytest.raises(BadData, match="data/augmented: a trajectory whose actions do not lead"):
+        fit(folder, preset("fast", updates=1), tmp_path / "run", device="cpu", reporter=Reporter(quiet=True))

@@ -1,4 +1,5 @@
 import json
+import random
 import shutil
 
 import pytest
@@ -12,10 +13,11 @@ from trainer.checkpoint import load_checkpoint, save_checkpoint
 from trainer.config import Config, preset
 from trainer.data import Dataset
 from trainer.device import Runtime
-from trainer.errors import BadData, Failed, FolderConflict, InvalidConfig
+from trainer.errors import BadData, Failed, FolderConflict, InvalidConfig, TrainerError
 from trainer.fit import Loop, learning_rate
 from trainer.models import MODELS
 from trainer.progress import Reporter
+from trainer.run import Description
 from trainer.steps import load_steps
 from trainer.training import fit, open_training
 
@@ -208,7 +210,7 @@ def test_the_run_folder_tells_its_story(insert, tmp_path):
 
 
 def test_patience_ends_a_run(insert, tmp_path):
-    config = tiny(epochs=50, patience=2, learning_rate=1e-9)
+    config = tiny(epochs=50, patience=2, learning_rate=1e-9, validate_every=1)
     result = fit(insert, config, tmp_path / "run", **QUIET)
     assert result.finished == "patience" and result.epochs == 3 and result.best_epoch == 0
 
@@ -339,3 +341,132 @@ def test_training_on_the_expert_alone_needs_no_augmented_shards(insert, tmp_path
     with pytest.raises(BadData, match="no augmented/train shards"):
         fit(folder, tiny(epochs=1), tmp_path / "run", **QUIET)
     fit(folder, tiny(epochs=1, train_on="expert"), tmp_path / "run", **QUIET)
+
+
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory):
+    """A run that was stopped between two checkpoints, in memory and streamed."""
+    root = tmp_path_factory.mktemp("cut")
+    data = small_dataset(root / "data", "edit", shards=2, row_group_size=60)
+    settings = {"memory": {"batch": 16}, "stream": {"batch": 16, "stream": True, "stream_rows": 150}}
+    for name, changes in settings.items():
+        with pytest.raises(Stop):
+            fit(data, tiny(**changes), root / name, device="cpu", reporter=Stopper(7), save_every=3)
+    return lambda name, out: (data, tiny(**settings[name]), shutil.copytree(root / name, out / name))
+
+
+@pytest.mark.parametrize("kind", ["memory", "stream"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"window": 10**6}, "a run with these settings is never there"),
+        ({"window": 10**6, "updates": 10**6}, "epoch 0 has no update 6 in window 1000000"),
+        ({"index": 10**6, "updates": 10**6}, "epoch 0 has no update 1000000 in window"),
+        ({"epoch": 10**6, "updates": 10**6}, "a run with these settings is never there"),
+        ({"best_epoch": 3}, "a run with these settings is never there"),
+        ({"rate": float("nan")}, "not the checkpoint of a run to go on with"),
+        ({"best": float("inf")}, "not the checkpoint of a run to go on with"),
+        ({"finished": "luck"}, "not the checkpoint of a run to go on with"),
+        ({"world": None}, "'world'"),
+    ],
+)
+def test_a_position_that_the_run_does_not_have_is_named(cut, tmp_path, kind, change, message):
+    data, config, run = cut(kind, tmp_path)
+    last = run / "last.safetensors"
+    tensors, state = load_checkpoint(last)
+    if kind == "stream" and "index" in change:
+        message = message.replace("window", f"window {state['window']}")
+    message = message.replace("update 6", f"update {state['index']}")
+    save_checkpoint(last, tensors, state | change)
+    with pytest.raises(BadData, match=rf"last\.safetensors: .*{message}"):
+        fit(data, config, run, **QUIET, resume=True)
+
+
+def test_an_epoch_that_ends_before_it_began_is_named(cut, tmp_path):
+    data, config, run = cut("memory", tmp_path)
+    tensors, state = load_checkpoint(run / "last.safetensors")
+    dataset = Dataset(data)
+    footers, contract = open_training(dataset, config)
+    size = len(Plan(load_steps(dataset, footers, contract), config, config.batch, 0))
+    tensors["tally"].zero_()
+    save_checkpoint(run / "last.safetensors", tensors, state | {"index": size, "updates": size})
+    with pytest.raises(BadData, match="ends there before its first update"):
+        fit(data, config, run, **QUIET, resume=True)
+
+
+def first_of(tensors, key):
+    return next(name for name in sorted(tensors) if name.startswith("optimizer.") and name.endswith(f".{key}"))
+
+
+BROKEN = {
+    "no mean": ("exp_avg", lambda tensor: None, "there is no exp_avg"),
+    "no count": ("step", lambda tensor: None, "there is no step"),
+    "a count of nothing": ("step", lambda tensor: tensor * 0, "does not belong to this optimizer"),
+    "a count of whole numbers": ("step", lambda tensor: tensor.long(), "does not belong to this optimizer"),
+    "a mean of whole numbers": ("exp_avg_sq", lambda tensor: tensor.int(), "does not belong to this optimizer"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_an_optimizer_without_all_its_parts_is_named(cut, tmp_path, case):
+    data, config, run = cut("memory", tmp_path)
+    tensors, state = load_checkpoint(run / "last.safetensors")
+    key, change, message = BROKEN[case]
+    name = first_of(tensors, key)
+    tensors[name] = change(tensors[name])
+    kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    save_checkpoint(run / "last.safetensors", kept, state)
+    with pytest.raises(BadData, match=rf"last\.safetensors: .*{message}"):
+        fit(data, config, run, **QUIET, resume=True)
+
+
+def test_a_checkpoint_larger_than_its_run_is_not_read(cut, tmp_path):
+    data, config, run = cut("memory", tmp_path)
+    tensors, state = load_checkpoint(run / "last.safetensors")
+    save_checkpoint(run / "last.safetensors", tensors | {"more": torch.zeros(1 << 20)}, state)
+    with pytest.raises(BadData, match="the config needs at most"):
+        fit(data, config, run, **QUIET, resume=True)
+    name = next(name for name in tensors if name.startswith("model."))
+    save_checkpoint(run / "last.safetensors", tensors | {name: tensors[name].to(torch.complex64)}, state)
+    with pytest.raises(BadData, match="which are no weights"):
+        fit(data, config, run, **QUIET, resume=True)
+
+
+def test_a_stream_goes_on_with_as_many_ranks_as_it_had(cut, tmp_path):
+    """In memory a batch is the same for any number of ranks, so there it does not matter."""
+    for kind, world in (("memory", 0), ("stream", 1)):
+        data, config, run = cut(kind, tmp_path)
+        last = run / "last.safetensors"
+        tensors, state = load_checkpoint(last)
+        assert state["world"] == world
+        fit(data, config, run, **QUIET, resume=True)
+    save_checkpoint(last, tensors, state | {"world": 3})
+    with pytest.raises(FolderConflict, match=r"cut for 3 ranks, not 1: go on with torchrun --nproc-per-node 3"):
+        fit(data, config, run, **QUIET, resume=True)
+    save_checkpoint(last, tensors, state | {"world": 3, "finished": "epochs"})
+    assert fit(data, config, run, **QUIET, resume=True).finished == "epochs"
+
+
+def test_a_flipped_bit_of_a_description_is_found(insert, tmp_path):
+    fit(insert, tiny(epochs=1), tmp_path / "run", **QUIET)
+    path = tmp_path / "run" / "config.json"
+    sound, rng, found = path.read_bytes(), random.Random(5), 0
+    told = Description.read(path)
+    for _ in range(600):
+        at = rng.randrange(len(sound))
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 1 << rng.randrange(8)]) + sound[at + 1 :])
+        try:
+            assert Description.read(path) == told  # a space that became another, or a name that nobody reads
+        except TrainerError as error:
+            found += "\n" not in str(error)
+    assert found > 550
+    values = json.loads(sound)
+    path.write_text(json.dumps(values | {"parameters": values["parameters"] + 1}))
+    with pytest.raises(BadData, match=r"config\.json: altered"):
+        Description.read(path)
+    path.write_text(json.dumps({name: value for name, value in values.items() if name != "sha256"}))
+    with pytest.raises(BadData, match="'sha256'"):
+        Description.read(path)
+    path.write_text(json.dumps(values | {"versions": {"x": "\ud800"}}))
+    with pytest.raises(BadData, match="nested too deeply, or with half a character"):
+        Description.read(path)

@@ -1,8 +1,10 @@
 """Real ranks: torchrun with two processes on loopback."""
 
 import json
+import socket
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -14,7 +16,7 @@ from trainer.cli import main
 
 # Without dropout and with only gold tokens nothing is random but the order, which all ranks share.
 FIT = ["--preset", "cpu", "--width", 16, "--layers", 1, "--batch", 50, "--dropout", 0, "--teacher-forcing", 1]
-FIT += ["--device", "cpu", "--threads", 1, "--epochs", 2, "--updates", 100_000]
+FIT += ["--device", "cpu", "--threads", 1, "--epochs", 2, "--updates", 100_000, "--validate-every", 1]
 
 
 def torchrun(command, *arguments):
@@ -69,3 +71,53 @@ def test_a_rank_leaves_before_python_ends(command, tmp_path):
     assert said.startswith("trainer") and "the end" not in said
     failed = command("fit", tmp_path / "none", "--out", tmp_path / "run", code=2, extra=rank)
     assert failed.stderr.startswith("Error: ") and "the end" not in failed.stdout
+
+
+def ranks(command, *arguments):
+    """Two ranks that can be killed one by one: what torchrun starts, without torchrun."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2", "GLOO_SOCKET_IFNAME": "lo"}
+    return [
+        subprocess.Popen(
+            [sys.executable, "-m", "trainer", *map(str, arguments)],
+            env=command.environment | place | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+
+
+def ended(processes):
+    errors = [process.communicate(timeout=170)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], errors
+
+
+def test_streaming_ranks_that_were_killed_go_on_as_if_nothing_had_happened(command, tmp_path):
+    data = small_dataset(tmp_path / "data", "edit", shards=2, row_group_size=40)
+    fit = ["fit", data, *FIT, "--epochs", 2, "--batch", 8, "--dropout", 0.1, "--stream", "--stream-rows", 60]
+    arguments = [*fit, "--save-every", 7, "--validate-every", 2, "--resume", "--out"]
+    cut = tmp_path / "cut"
+    killed = ranks(command, *arguments, cut)
+    while not (cut / "last.safetensors").exists():
+        assert [process.poll() for process in killed] == [None, None], killed[0].stderr.read()
+        time.sleep(0.01)
+    for process in killed:
+        process.kill()
+        process.communicate()
+    state = load_checkpoint(cut / "last.safetensors")[1]
+    assert state["world"] == 2 and not state["finished"]
+    alone = CliRunner().invoke(main, [*map(str, [*arguments, cut])])
+    (said,) = alone.stderr.splitlines()
+    assert alone.exit_code == 2
+    assert said.endswith("its stream was cut for 2 ranks, not 1: go on with torchrun --nproc-per-node 2")
+    ended(ranks(command, *arguments, cut))
+    ended(ranks(command, *arguments, tmp_path / "whole"))
+    for name in ("last", "best"):
+        one, two = (load_checkpoint(tmp_path / run / f"{name}.safetensors")[0] for run in ("whole", "cut"))
+        assert one.keys() == two.keys() and all(one[key].equal(two[key]) for key in one if key != "tally")
+    updates = [line["updates"] for line in lines(tmp_path / "whole")]
+    assert updates == [line["updates"] for line in lines(cut)] and state["updates"] < updates[-1]

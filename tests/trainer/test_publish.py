@@ -7,13 +7,16 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from tests.hub import Hub, Repository
 from trainer.agent import Agent
+from trainer.checkpoint import digest, load_checkpoint, save_checkpoint
 from trainer.config import preset
 from trainer.errors import BadData, FolderConflict
 from trainer.progress import Reporter
 from trainer.publish import publish
+from trainer.run import sealed
 from trainer.training import fit
 
 TEXT = "3 6 2 5"
@@ -173,9 +176,67 @@ def test_a_local_path_is_not_taken_for_a_dataset_on_the_hub(run, tmp_path):
         copy = shutil.copytree(run, tmp_path / f"run{linked}")
         record = json.loads((copy / "config.json").read_text())
         record["data"]["where"] = where
-        (copy / "config.json").write_text(json.dumps(record))
+        (copy / "config.json").write_text(json.dumps(sealed(record)))
         publish(copy, str(tmp_path / f"agent{linked}"))
         card = (tmp_path / f"agent{linked}" / "README.md").read_text()
         assert ('datasets: ["org/aor"]' in card) is linked and ("datasets:" in card) is linked
         public = json.loads((tmp_path / f"agent{linked}" / "config.json").read_text())
         assert public["data"]["where"] == (where if linked else None)
+
+
+FIGURES = {"pairs": 16, "refused": 0, "token_accuracy": 50.0, "sequence_accuracy": 50.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pairs": None}, "'pairs'"),
+        ({"pairs": "many"}, "'pairs'"),
+        ({"refused": -1}, "'refused'"),
+        ({"token_accuracy": "high"}, "'token_accuracy'"),
+        ({"token_accuracy": float("nan")}, "'token_accuracy'"),
+        ({"equation_accuracy": 1e9}, "'equation_accuracy'"),
+    ],
+)
+def test_figures_of_no_measurement_leave_what_is_published(run, tmp_path, change, message):
+    target = tmp_path / "agent"
+    publish(run, str(target))
+    before = {path.name: path.read_bytes() for path in target.iterdir()}
+    copy = shutil.copytree(run, tmp_path / "run")
+    tensors, facts = load_checkpoint(run / "best.safetensors")
+    validation = {name: value for name, value in (FIGURES | change).items() if value is not None}
+    save_checkpoint(copy / "best.safetensors", tensors, facts | {"validation": validation})
+    for to in (target, tmp_path / "new"):
+        with pytest.raises(BadData, match=rf"best\.safetensors: validation: field {message}"):
+            publish(copy, str(to))
+    shutil.copy(run / "best.safetensors", copy)
+    measured = validation | {
+        "weights": digest(copy / "best.safetensors"),
+        "data": Agent.from_pretrained(run).description.dataset,
+    }
+    (copy / "evaluation-test.json").write_text(json.dumps(measured))
+    with pytest.raises(BadData, match=rf"evaluation-test\.json: field {message}"):
+        publish(copy, str(target))
+    assert {path.name: path.read_bytes() for path in target.iterdir()} == before
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_measure_that_only_one_split_has_keeps_its_column(run, tmp_path):
+    tensors, facts = load_checkpoint(run / "best.safetensors")
+    copy = shutil.copytree(run, tmp_path / "run")
+    save_checkpoint(copy / "best.safetensors", tensors, facts | {"validation": FIGURES})
+    result = Agent.from_pretrained(copy).evaluate(split="test")
+    (copy / "evaluation-test.json").write_text(json.dumps(result))
+    publish(copy, str(tmp_path / "agent"))
+    table = [line for line in (tmp_path / "agent" / "README.md").read_text().splitlines() if line.startswith("| test")]
+    table += ["| validation | 16 | 50.00 % | 50.00 % |  | 0 |"]
+    card = (tmp_path / "agent" / "README.md").read_text()
+    assert all(line in card for line in table) and {line.count("|") for line in table} == {7}
+
+
+def test_weights_beyond_their_model_are_not_read(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "run")
+    _, facts = load_checkpoint(run / "best.safetensors")
+    save_checkpoint(copy / "best.safetensors", {"x": torch.zeros(1 << 20)}, facts)
+    with pytest.raises(BadData, match="the config needs at most"):
+        publish(copy, str(tmp_path / "agent"))

@@ -3,13 +3,16 @@
 import json
 import subprocess
 import sys
+import tracemalloc
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 from tests.trainer.reference import small_dataset
+from trainer import data as data_module
 from trainer.batches import Stream
 from trainer.config import preset
 from trainer.data import Dataset, leading
@@ -86,9 +89,9 @@ def test_ranks_read_disjoint_row_groups_and_together_all(tmp_path, world):
         stream = Stream(data, footers, contract, config, Runtime(torch.device("cpu"), rank, world))
         original = data.read_groups
 
-        def watch(shard, groups, rank=rank, original=original):
+        def watch(shard, groups, most, rank=rank, original=original):
             read.extend((rank, shard.name, group) for group in groups)
-            return original(shard, groups)
+            return original(shard, groups, most)
 
         data.read_groups = watch
         for window in stream.windows(0):
@@ -162,3 +165,30 @@ def test_memory_does_not_grow_with_the_data(tmp_path):
     few = small_dataset(tmp_path / "few", "edit", train=100, shards=2, row_group_size=500)
     many = small_dataset(tmp_path / "many", "edit", train=900, shards=8, row_group_size=500)
     assert peak(many, 1000, 3)[-1] < peak(few, 1000, 1)[0] + 40
+
+
+def test_descriptions_are_not_kept(tmp_path, monkeypatch):
+    """Each is as large as its vocabulary: 46 KB a shard of the largest dataset that was built."""
+    data = small_dataset(tmp_path, "edit", train=80, shards=40)
+    large = json.dumps({"words": [f"word {number}" for number in range(5000)]})
+    parse = data_module.parse_object
+    monkeypatch.setattr(data_module, "parse_object", lambda *args: parse(*args) | {"more": json.loads(large)})
+    monkeypatch.setattr(data_module, "MERGED", 7)
+    dataset, config = Dataset(data), preset("cpu", stream=True)
+    expected = dataset.contract(dataset.footers("augmented", "train"))
+    tracemalloc.start()
+    footers, contract = open_training(dataset, config)
+    stream = Stream(dataset, footers, contract, config, Runtime(torch.device("cpu")))
+    now, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert contract == expected and len(stream.shards) == 40
+    assert now < 1 << 20 and peak < 10 << 20  # all of them are 16 MB
+
+
+def test_a_row_group_of_nothing_is_not_waited_for(tmp_path):
+    data = Dataset(small_dataset(tmp_path, "edit", train=40, shards=2, row_group_size=30))
+    config = preset("cpu", stream=True, stream_rows=10, batch=8)
+    footers, contract = open_training(data, config)
+    claims = [replace(footer, groups=(*footer.groups, 0)) for footer in footers]
+    streams = [Stream(data, some, contract, config, Runtime(torch.device("cpu"))) for some in (footers, claims)]
+    assert streams[0].groups == streams[1].groups
