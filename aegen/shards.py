@@ -251,11 +251,19 @@ def read_batches(path: Path | Remote, config: str, columns: list[str] | None = N
                 size = unfolded(folded, group, referring)
                 if size > MAX_GROUP:
                     raise BadData(f"{path}: a row group that unfolds to {size:,} bytes; expected at most {MAX_GROUP:,}")
-                yield from file.iter_batches(batch_size=ROW_GROUP, row_groups=[group], columns=columns)
+                for batch in file.iter_batches(batch_size=ROW_GROUP, row_groups=[group], columns=columns):
+                    if any(map(_empty_cells, batch.columns)):
+                        raise BadData(f"{path}: a row with an empty cell")
+                    yield batch
     except UNREACHED as error:
         raise Failed(f"{path}: {short(error)}") from None
     except DAMAGED as error:
         raise BadData(f"{path}: damaged ({_first_line(error)})") from None
+
+
+def _empty_cells(column: pa.Array) -> bool:
+    """Whether something is missing in a column, or within a list of it."""
+    return bool(column.null_count) or (pa.types.is_list(column.type) and bool(column.values.null_count))
 
 
 def _first_line(error: BaseException) -> str:

@@ -16,6 +16,7 @@ from aegen.arrow import SPACE, to_numbers
 from aegen.contract import Contract
 from aegen.edits import Splice
 from aegen.engine import Engine, bundled
+from aegen.errors import BadData
 from aegen.folder import Folder, Manifest
 from aegen.remote import Remote
 from aegen.shards import SCHEMAS, read_batches
@@ -96,6 +97,8 @@ def survey_shard(path: Path | Remote, config: str, design: Design | None) -> Sur
     """The counts of one shard."""
     counted = Survey()
     for batch in read_batches(path, config, list(SCHEMAS[config].names)):
+        if len(batch) and "step" in batch.schema.names and pc.min(batch.column("step")).as_py() < 0:
+            raise BadData(f"{path}: a step with a number below 0")
         counted.add(batch, design)
     return counted
 

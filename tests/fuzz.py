@@ -81,7 +81,7 @@ def mutated_text(raw: bytes, rng: random.Random) -> bytes:
     return json.dumps(mutate_json(json.loads(raw), rng)).encode("utf-8", "surrogatepass")
 
 
-def mutated_shard(path: Path, rng: random.Random, cells: bool = True) -> tuple[bytes, int | None]:
+def mutated_shard(path: Path, rng: random.Random) -> tuple[bytes, int | None]:
     """A shard with damage, or a sound one that says something strange of itself or in its rows; how many it has."""
     choice = rng.random()
     if choice < 0.4:
@@ -91,7 +91,7 @@ def mutated_shard(path: Path, rng: random.Random, cells: bool = True) -> tuple[b
 
     table = pq.read_table(path)
     about = json.loads(pq.read_metadata(path).metadata[b"aegen"])
-    if choice < 0.7 or not cells:
+    if choice < 0.7:
         about = mutate_json(about, rng)
     else:
         table = mutated_rows(table, rng)
@@ -111,7 +111,7 @@ def mutated_rows(table: pa.Table, rng: random.Random) -> pa.Table:
     import pyarrow as pa
 
     rows = table.to_pylist()
-    for _ in range(rng.choice([1, 1, 2, 8])):
+    for _ in range(rng.choice([1, 1, 2, 8]) if rows else 0):
         row, other = rng.choice(rows), rng.choice(rows)
         name = rng.choice(sorted(row))
         if rng.random() < 0.3:
@@ -208,10 +208,10 @@ class Place:
         splits = {"aegen": "*", "trainer": "*", "fit": "[tv][ra]*", "evaluate": "[tv][ea]*"}  # train, validation, test
         return what, rng.choice(sorted(self.data.glob(f"*/{splits[what]}-*.parquet")))
 
-    def change(self, path: Path, rng: random.Random, cells: bool) -> None:
+    def change(self, path: Path, rng: random.Random) -> None:
         """Write something else; a hostile author keeps the manifest and the hashes in step."""
         if path.suffix == ".parquet":
-            after, rows = mutated_shard(path, rng, cells)
+            after, rows = mutated_shard(path, rng)
             listed = json.loads((self.data / "manifest.json").read_text())
             entry = listed["files"][str(path.relative_to(self.data))]
             entry |= {"sha256": hashlib.sha256(after).hexdigest(), "bytes": len(after)}
@@ -317,7 +317,7 @@ def run_readers(root: str, seed: str, count: str) -> None:
         what, path = place.choose(rng.choice(READERS), rng)
         before, kept = path.read_bytes(), {p: p.read_bytes() for p in place.run.glob("*-*.json") if p != path}
         shutil.rmtree(place.work, ignore_errors=True)
-        place.change(path, rng, cells=what != "aegen")
+        place.change(path, rng)
         if what == "publish" or what in place.settings:
             shutil.copytree(place.target if what == "publish" else place.root / what, place.work)
         try:
@@ -393,7 +393,7 @@ def mutate_dataset(folder: Path, rng: random.Random) -> str:
         manifest.write_bytes(mutated_text(manifest.read_bytes(), rng))
         return manifest.name
     shard = rng.choice(sorted(folder.glob("*/*.parquet")))
-    raw, rows = mutated_shard(shard, rng, cells=False)
+    raw, rows = mutated_shard(shard, rng)
     shard.write_bytes(raw)
     if rng.random() < 0.3:
         manifest.unlink()

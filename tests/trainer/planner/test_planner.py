@@ -12,6 +12,7 @@ from trainer.agent import Agent
 from trainer.checkpoint import load_checkpoint
 from trainer.config import preset
 from trainer.errors import BadData, InvalidConfig
+from trainer.run import sealed
 from trainer.training import fit
 
 
@@ -75,6 +76,6 @@ def test_altered_knowledge_is_named(datasets, tmp_path):
     path.write_text(json.dumps(values | {"knowledge": values["knowledge"] | {"reach": 10**9}}))
     with pytest.raises(BadData, match="reach"):
         Agent.from_pretrained(tmp_path / "run")
-    path.write_text(json.dumps(values | {"knowledge": values["knowledge"] | {"reach": 2}}))
+    path.write_text(json.dumps(sealed(values | {"knowledge": values["knowledge"] | {"reach": 2}})))
     with pytest.raises(BadData, match="of another model or dataset"):
         Agent.from_pretrained(tmp_path / "run")
