@@ -23,7 +23,7 @@ test: $(VENV)/installed
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-faults: $(VENV)/installed
-	$(BIN)/python -m pytest -m faults $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m faults $(ARGS)
 
 bench: $(VENV)/installed
 	$(BIN)/python -m tests.bench $(ARGS)

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -14,8 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib import metadata
-from multiprocessing import active_children
+from multiprocessing import active_children, popen_spawn_posix
 from pathlib import Path
+from types import FrameType
 from typing import Any, TypeVar
 
 from aegen import interrupt
@@ -127,9 +129,9 @@ class Dask:
         closing = threading.Thread(target=close, daemon=True)
         closing.start()
         until = time.monotonic() + CLOSE
-        while closing.is_alive() and time.monotonic() < until:
+        while (closing.is_alive() or half_started()) and time.monotonic() < until:
             self._end_workers()
-            closing.join(0.05)
+            closing.join(0.01)
 
     def _end_workers(self) -> None:
         """Our own have nothing left to lose: what they wrote is complete under its name, or not there."""
@@ -183,6 +185,18 @@ class Dask:
                 alone_since = alone_since or time.monotonic()
                 if time.monotonic() - alone_since > LOST:
                     raise Failed(f"no worker for {LOST} seconds; run the same command again to go on")
+
+
+def half_started() -> bool:
+    """Whether a thread is just starting a process: if we end before it is told what it is, it complains aloud."""
+    popen: Any = popen_spawn_posix.Popen
+    for frame in sys._current_frames().values():
+        at: FrameType | None = frame
+        while at:
+            if at.f_code is popen._launch.__code__:
+                return True
+            at = at.f_back
+    return False
 
 
 def check_address(address: str) -> None:

@@ -170,7 +170,7 @@ class Pool:
         forkserver.ensure_running()
         self.stop = context.Event()
         self.executor = ProcessPoolExecutor(
-            workers, mp_context=context, initializer=_follow, initargs=(os.getpid(), self.stop)
+            workers, mp_context=context, initializer=_follow, initargs=(os.getpid(), self.stop, dict(os.environ))
         )
 
 
@@ -203,9 +203,14 @@ def in_order(
         yield from collect(done)
 
 
-def _follow(leader: int, stop: Event) -> None:
-    """Leave Ctrl-C to the leader, and end when it says so or has ended, however it did."""
+def _follow(leader: int, stop: Event, environment: dict[str, str]) -> None:
+    """Leave Ctrl-C to the leader, and end when it says so or has ended, however it did.
+
+    The environment is the leader's of now: that of the fork server may be older than the keys of a storage.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.clear()
+    os.environ.update(environment)
 
     def watch() -> None:
         while _alive(leader) and not stop.wait(0.5):

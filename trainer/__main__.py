@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 
 from trainer import interrupt
 
@@ -14,11 +15,12 @@ def main() -> None:
     try:
         command(prog_name="trainer")
     except SystemExit as end:
-        # All is said and saved: nobody who interrupts waits until PyTorch has tidied up. And of torchrun's ranks one
-        # in hundreds aborts while Python ends: gloo's threads go on after the group is destroyed, and need Python.
-        if isinstance(end.code, int) and (end.code == interrupt.CODE or "RANK" in os.environ):
-            sys.stdout.flush()
-            sys.stderr.flush()
+        # All is said and saved: nobody waits until PyTorch has tidied up. And one process in hundreds would abort while
+        # Python ends: threads of gloo and Arrow go on for a moment, and need Python.
+        if isinstance(end.code, int):
+            with suppress(OSError):  # nobody reads any more
+                sys.stdout.flush()
+                sys.stderr.flush()
             os._exit(end.code)
         raise
 

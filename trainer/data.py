@@ -217,7 +217,9 @@ class Dataset:
     def read(self, shard: Shard, columns: dict[str, pa.DataType], most: int = MAX_TABLE) -> pa.Table:
         """All rows of one shard; its bytes are held against the manifest's hash first."""
         with self._open(shard) as file:
-            content = file.read()
+            sink = pa.BufferOutputStream()  # Arrow's own: its threads let go of it without Python, also at the end
+            sink.write(file.read())
+            content = sink.getvalue()
             self._hold(shard, hashlib.sha256(content))
             return self._rows(shard, pa.BufferReader(content), columns, None, most)
 

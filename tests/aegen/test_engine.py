@@ -172,6 +172,13 @@ def refuse(path):
     raise BadData("no")
 
 
+def test_workers_have_the_environment_of_now(monkeypatch):
+    """Not that of the process which forks them, and which an earlier engine may have started."""
+    assert list(Local(2).map(os.getenv, [("AEGEN_NOW",)])) == [None]
+    monkeypatch.setenv("AEGEN_NOW", "set")
+    assert list(Local(2).map(os.getenv, [("AEGEN_NOW",)])) == ["set"]
+
+
 def test_a_storage_holds_the_same_bytes(wanted, s3, bucket):
     pipeline.build(SPEC, Folder(f"{bucket}/d"), Local(2))
     assert s3.files(f"{bucket}/d") == wanted

@@ -63,7 +63,7 @@ def limit(request):
     return SOON if request.node.get_closest_marker("faults") else LATE
 
 
-def interrupt(command, moment, scratch, cwd, limit, leader=False, sign=None, **environment):
+def interrupt(command, moment, scratch, cwd, limit, leader=False, sign=None, code=TOLD, **environment):
     """Start a command, send it the signal at a moment as a terminal does, and return what it said; None if it was over.
 
     To its whole group, that is, or as ``kill`` does to the leader alone. The moment is counted from when the command
@@ -71,7 +71,7 @@ def interrupt(command, moment, scratch, cwd, limit, leader=False, sign=None, **e
     """
     package, *arguments = map(str, command)
     process = subprocess.Popen(
-        [sys.executable, "-c", TOLD.format(package, sign), *arguments],
+        [sys.executable, "-c", code.format(package, sign) if code is TOLD else code, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -161,6 +161,29 @@ def test_while_something_is_imported_late(engine, leader, scratch, tmp_path, lim
     command = [*BUILD, "--out", "d", *ENGINES[engine]]
     sign = "matplotlib/__init__.py"
     assert interrupt(command, 0.1, scratch, tmp_path, limit, leader, sign, PYTHONPATH=path) == KEPT
+
+
+# A worker that is being started, and has to wait for what it reads first.
+HALF = """
+import os, time
+from multiprocessing import util
+spawn = util.spawnv_passfds
+def slowly(path, arguments, descriptors):
+    process = spawn(path, arguments, descriptors)
+    if any("spawn_main" in str(argument) for argument in arguments):
+        os.write(1, b"ready\\n")
+        time.sleep(2)
+    return process
+util.spawnv_passfds = slowly
+from aegen.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("leader", [False, True], ids=["group", "leader"])
+def test_while_a_worker_is_half_started(leader, scratch, tmp_path, limit):
+    command = [*MANY, *ENGINES["dask"]]
+    assert interrupt(command, 0.1, scratch, tmp_path, limit, leader, code=HALF) == KEPT
 
 
 COMMANDS = {

@@ -140,9 +140,10 @@ def test_all_files_are_of_one_commit(datasets, tmp_path):
     with Hub() as hub:
         hub.add_folder("datasets", "org/data", datasets["insert"])
         code = (
-            "import sys; from trainer.data import Dataset, PAIR_COLUMNS; dataset = Dataset('org/data')\n"
+            "import os, sys; from trainer.data import Dataset, PAIR_COLUMNS; dataset = Dataset('org/data')\n"
             "print(dataset.where, flush=True); sys.stdin.readline()\n"
-            "print(dataset.read(dataset.select('pairs', 'train')[0], PAIR_COLUMNS).num_rows)"
+            "print(dataset.read(dataset.select('pairs', 'train')[0], PAIR_COLUMNS).num_rows, flush=True)\n"
+            "os._exit(0)"  # as our commands do: threads of Arrow may need Python while it ends
         )
         process = subprocess.Popen(
             [sys.executable, "-c", code],
