@@ -110,8 +110,8 @@ def load_checkpoint(path: Path, most: int | None = None) -> tuple[dict[str, Tens
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise BadData(f"{path}: not a checkpoint: {one_line(error)}") from error
     size = int.from_bytes(content[:8], "little")
-    header = parse_object(content[8 : 8 + size], str(path)).get("__metadata__", {})
-    about = parse_object(header.get(ENTRY, "{}"), str(path))
+    header = parse_object(content[8 : 8 + size], str(path)).get("__metadata__")
+    about = parse_object(header.get(ENTRY, "{}") if isinstance(header, dict) else "{}", str(path))
     state = about.get(STATE)
     if not isinstance(state, str):
         raise BadData(f"{path}: not a checkpoint of this version: it has no state with a hash")

@@ -171,6 +171,10 @@ def test_a_flipped_bit_and_somebody_elses_weights_are_told_apart(tmp_path):
     save_file({"x": torch.zeros(3)}, path, metadata={"trainer": "{}"})
     with pytest.raises(BadData, match="not a checkpoint of this version"):
         load_checkpoint(path)
+    header = b'{"__metadata__": null, "x": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}'
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    with pytest.raises(BadData, match="not a checkpoint of this version"):
+        load_checkpoint(path)
 
 
 def test_damaged_checkpoints_are_named(insert, tmp_path):
