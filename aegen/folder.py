@@ -140,7 +140,8 @@ class Folder:
     def check_writable(self) -> None:
         """Find out before the work, not after it, that the folder cannot be made."""
         if isinstance(self.path, Remote):
-            return  # its first answer tells
+            self.path.check_writable()  # more is told by its first answer
+            return
         parent = self.path
         while not parent.exists() and parent != parent.parent:
             parent = parent.parent

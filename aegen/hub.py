@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from glob import escape
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from aegen.card import CARD, COMPANIONS, MARK
-from aegen.errors import Failed, FolderConflict, InvalidSpec, MissingExtra, NoAccess
+from aegen.card import CARD, MARK
+from aegen.errors import BadData, Failed, FolderConflict, InvalidSpec, MissingExtra, NoAccess
 from aegen.folder import MANIFEST, MAX_MANIFEST, Folder, Manifest, parse_manifest
 from aegen.recipe import dataset_name
 from aegen.remote import masked
@@ -119,13 +120,59 @@ class Repository:
         return next((str(ref.target_commit) for ref in refs.tags if ref.name == tag), None)
 
 
-def fetch(url: str) -> Callable[[str], BinaryIO]:
-    """Download a published dataset into huggingface_hub's cache, or find it there; how to open its files."""
-    name, revision = parse(url)
-    wanted = [MANIFEST, *COMPANIONS, *SHARDS]
-    with explained(url):
-        folder = _client().snapshot_download(name, repo_type="dataset", revision=revision, allow_patterns=wanted)
-    return lambda file: (Path(folder) / file).open("rb")
+@dataclass
+class Snapshot:
+    """One commit of a published dataset, downloaded into huggingface_hub's cache, or found there."""
+
+    url: str
+    name: str
+    revision: str | None
+    commit: str | None = None
+    sizes: dict[str, int] | None = None  # of the files there; None: the hub cannot be asked, the cache must do
+    folder: Path = Path()
+
+    @classmethod
+    def open(cls, url: str) -> Snapshot:
+        """What lies there, and at which commit; nothing is downloaded yet."""
+        there, errors = cls(url, *parse(url)), _client().errors
+        with explained(url):
+            api = _client().HfApi()
+            try:
+                there.commit = api.repo_info(there.name, repo_type="dataset", revision=there.revision).sha
+                tree = api.list_repo_tree(there.name, recursive=True, repo_type="dataset", revision=there.commit)
+                there.sizes = {entry.path: entry.size for entry in tree if hasattr(entry, "size")}
+            except errors.HfHubHTTPError as error:
+                if getattr(error.response, "status_code", 0) < 500:
+                    raise
+            except (errors.HTTPError, OSError):
+                pass
+        return there
+
+    def fetch(self, most: Mapping[str, int]) -> None:
+        """Have those of these files that are there, and refuse before a byte arrives what is larger than expected."""
+        sizes = self.sizes or {}
+        for name in most:
+            if sizes.get(name, 0) > most[name]:
+                raise BadData(f"{self.url}/{name}: altered ({sizes[name]:,} bytes; expected at most {most[name]:,})")
+        # One pattern for many files: each of the repository is held against each of them.
+        allowed = sorted({re.sub("/.*", "/*", name) for name in most})
+        others = [escape(name) for name in sizes if name not in most and any(fnmatch(name, one) for one in allowed)]
+        with explained(self.url):
+            folder = _client().snapshot_download(
+                self.name,
+                repo_type="dataset",
+                revision=self.revision,  # not the commit: the cache shall know which one a branch or tag means
+                allow_patterns=allowed,
+                ignore_patterns=others,
+                local_files_only=self.sizes is None,
+            )
+        self.folder = Path(folder)
+        if self.sizes is not None and self.folder.name != self.commit:
+            raise Failed(f"{self.url}: it has just been changed; run the same command again")
+
+    def read(self, name: str) -> BinaryIO:
+        """Open one file that was fetched."""
+        return (self.folder / name).open("rb")
 
 
 @contextmanager

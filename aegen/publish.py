@@ -19,7 +19,7 @@ from aegen.errors import BadData, FolderConflict, InvalidSpec
 from aegen.folder import MANIFEST, MAX_MANIFEST, Folder, Manifest, differences, parse_manifest
 from aegen.generate import read_spec
 from aegen.progress import Progress, silent
-from aegen.remote import location
+from aegen.remote import Remote, location
 from aegen.shards import FileInfo, file_info, file_size
 from aegen.verify import check_whole, verify
 
@@ -42,7 +42,9 @@ class Target:
             if hub.parse(self.to)[1]:
                 raise InvalidSpec(f"{self.to}: expected hf://org/name; a branch is given with --revision")
         else:
-            location(self.to)  # before anything is verified or shown
+            place = location(self.to)  # before anything is verified or shown
+            if isinstance(place, Remote):
+                place.check_writable()
             if self.private or self.revision or self.tag:
                 raise InvalidSpec("--private, --revision and --tag are for hf://org/name only")
         for option, name in (("--revision", self.revision), ("--tag", self.tag)):  # before anything is sent
@@ -138,9 +140,13 @@ def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
 
     It ends with all checks of ``verify`` but those that read every row.
     """
-    opener = hub.fetch(source) if source.startswith(hub.SCHEME) else storage.Place.open(source).read
+    out.check_writable()
+    place: hub.Snapshot | storage.Place
+    place = hub.Snapshot.open(source) if source.startswith(hub.SCHEME) else storage.Place.open(source)
+    if isinstance(place, hub.Snapshot):
+        place.fetch({MANIFEST: MAX_MANIFEST})
     try:
-        with opener(MANIFEST) as file:
+        with place.read(MANIFEST) as file:
             raw = file.read(MAX_MANIFEST + 1)
     except FileNotFoundError:
         raise BadData(f"{source}: no {MANIFEST}, so no finished dataset is there") from None
@@ -150,15 +156,21 @@ def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
     with out.writing():
         if _pulled(out, manifest):  # before the folder was ours, anybody could write to it
             return manifest, False
-        for name, wanted in manifest.files.items():
-            if not (out / name).is_file() or file_info(out / name, wanted.rows) != wanted:
-                try:
-                    _copy(source, opener, name, out, wanted)
-                except FileNotFoundError:
-                    raise BadData(f"{source}/{name}: the manifest lists it, but it is not there") from None
+        missing = {
+            name: wanted
+            for name, wanted in manifest.files.items()
+            if not (out / name).is_file() or file_info(out / name, wanted.rows) != wanted
+        }
+        if isinstance(place, hub.Snapshot):
+            place.fetch({name: info.bytes for name, info in missing.items()} | dict.fromkeys(COMPANIONS, MAX_COMPANION))
+        for name, wanted in missing.items():
+            try:
+                _copy(source, place.read, name, out, wanted)
+            except FileNotFoundError:
+                raise BadData(f"{source}/{name}: the manifest lists it, but it is not there") from None
         for name in COMPANIONS:
             try:
-                _copy(source, opener, name, out)
+                _copy(source, place.read, name, out)
             except FileNotFoundError:
                 (out / name).unlink(missing_ok=True)
         check_whole(out, manifest)

@@ -12,10 +12,10 @@ from typing import Any, BinaryIO, TypeVar
 from aegen.errors import AegenError, Failed, InvalidSpec, MissingExtra
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-# An object of these appears when it is complete; elsewhere it is sent aside and then moved.
+# An object of these appears under its name when it is complete: they can be written to.
 OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"}
 # fsspec knows more, among them some that open what a file tells them to, or show what the environment holds.
-SCHEMES = OBJECT_STORES | {"file", "local", "http", "https", "sftp", "ssh"}
+SCHEMES = OBJECT_STORES | {"file", "local", "http", "https"}
 
 
 def check_url(url: str) -> str:
@@ -146,19 +146,12 @@ class Remote:
     @_explained
     def put(self, file: Path) -> None:
         """Make the content that of a file; until all of it has arrived, the name shows nothing new."""
-        if self.url.partition("://")[0] in OBJECT_STORES:
-            self._files.put_file(str(file), self._path)
-            return
-        folder = self._path.rpartition("/")[0]
-        self._files.makedirs(folder, exist_ok=True)
-        aside = f"{folder}/{file.name}"
-        try:
-            self._files.put_file(str(file), aside)
-            self._files.mv(aside, self._path)
-        except BaseException:
-            if self._files.exists(aside):
-                self._files.rm_file(aside)
-            raise
+        self._files.put_file(str(file), self._path)
+
+    def check_writable(self) -> None:
+        """Refuse what can only be read."""
+        if (scheme := self.url.partition("://")[0]) not in OBJECT_STORES:
+            raise InvalidSpec(f"{self}: {scheme} can only be read; expected a folder or a storage such as s3://…")
 
 
 @lru_cache(maxsize=1024)

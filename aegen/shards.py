@@ -29,8 +29,8 @@ from aegen.unfolding import MAX_GROUP, references, unfolded
 ROW_GROUP = 1 << 16
 DESCRIPTION_KEY = "aegen"
 MAX_FOOTER = 1 << 27  # bytes of Parquet metadata that a reader takes memory for, the description included
-# What pyarrow raises on a damaged or hostile file.
 UNREACHED = (ConnectionError, TimeoutError)  # of a storage: nothing is said of the file, and it can be tried again
+# What pyarrow raises on a damaged or hostile file.
 DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, RuntimeError, OverflowError, MemoryError)
 
 PAIRS = pa.schema([("id", pa.int64()), ("source", pa.string()), ("target", pa.string())])

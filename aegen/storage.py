@@ -13,7 +13,7 @@ from aegen.aside import Aside
 from aegen.card import CARD, MARK
 from aegen.errors import AegenError, Failed, NoAccess
 from aegen.folder import MANIFEST, MAX_MANIFEST, Folder, Manifest, check_regular, parse_manifest
-from aegen.remote import OBJECT_STORES, file_system, short
+from aegen.remote import file_system, short
 from aegen.shards import SCHEMAS, file_info
 
 
@@ -35,11 +35,7 @@ class Place:
     @property
     def local(self) -> bool:
         """Whether this is a folder of this machine."""
-        return "file" in self._protocols
-
-    @property
-    def _protocols(self) -> set[str]:
-        return {self.files.protocol} if isinstance(self.files.protocol, str) else {*self.files.protocol}
+        return "file" in self.files.protocol
 
     def is_folder(self, path: Path) -> bool:
         """Whether this place is that folder."""
@@ -104,14 +100,12 @@ class Place:
         return True
 
     def _put(self, file: Path, path: str) -> None:
-        """Send one file; under its name it is there whole or not at all, where the storage can do that."""
-        if self.local:
-            with Aside(Path(path)) as aside:
-                shutil.copyfile(file, aside)
+        """Send one file; under its name it is there whole or not at all."""
+        if not self.local:
+            self.files.put_file(str(file), path)
             return
-        if not self._protocols & OBJECT_STORES:  # these have no folders: to make one would make a bucket
-            self.files.makedirs(path.rpartition("/")[0], exist_ok=True)
-        self.files.put_file(str(file), path)
+        with Aside(Path(path)) as aside:
+            shutil.copyfile(file, aside)
 
     def _has(self, folder: Folder, name: str, manifest: Manifest, there: Manifest | None) -> bool:
         if name not in manifest.files:

@@ -9,7 +9,7 @@ from trainer.hub import hub_id
 
 LOCAL = ("file", "local")
 # fsspec knows more, among them some that open what a file tells them to, or show what the environment holds.
-SCHEMES = (*LOCAL, "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory", "http", "https", "sftp", "ssh", "hf")
+SCHEMES = (*LOCAL, "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory", "http", "https", "hf")
 
 
 def check_url(where: str) -> None:

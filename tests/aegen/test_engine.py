@@ -424,6 +424,6 @@ def test_order_is_kept_and_few_are_at_work():
 
 
 def test_urls_show_no_password():
-    place = Remote("sftp://user:sec/ret@host/data")
-    assert str(place) == repr(place) == "sftp://…@host/data"
-    assert place / "a" == Remote("sftp://user:sec/ret@host/data/a") and (place / "a").parent == place
+    place = Remote("https://user:sec/ret@host/data")
+    assert str(place) == repr(place) == "https://…@host/data"
+    assert place / "a" == Remote("https://user:sec/ret@host/data/a") and (place / "a").parent == place

@@ -16,7 +16,7 @@ from aegen.engine import Local
 from aegen.errors import BadData, FolderConflict, InvalidSpec
 from aegen.folder import Folder
 from aegen.hub import one_line
-from aegen.publish import Target, publish, pull, targets
+from aegen.publish import MAX_COMPANION, Target, publish, pull, targets
 from aegen.spec import Spec
 from aegen.storage import Place
 from tests.hub import Hub, Repository
@@ -76,6 +76,10 @@ def aegen(run, hub, tmp_path):
 
 def files(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def downloads(hub):
+    return {path.partition("/resolve/")[2].partition("/")[2] for _, path in hub.requests if "/resolve/" in path}
 
 
 def test_publish_again_load_stream_and_pull(aegen, hub, here):
@@ -179,6 +183,50 @@ def test_what_was_altered_on_the_hub_is_not_accepted(aegen, hub, here):
     hub.repositories[WHERE][0]["pairs/test-00000-of-00001.parquet"] += b"x"
     assert "pairs/test-00000-of-00001.parquet: altered" in aegen("pull", "hf://org/aec", "--out", "back", check=2)
     assert not (here / "back" / "manifest.json").exists()
+    assert downloads(hub) == {"manifest.json"}  # larger than the manifest says: nothing more was fetched
+    hub.repositories[WHERE][0] = files(here / "seed0")
+    path = "pairs/test-00000-of-00001.parquet"
+    hub.repositories[WHERE][0][path] = hub.repositories[WHERE][0][path][:-1] + b"x"
+    assert f"{path}: altered" in aegen("pull", "hf://org/aec", "--out", "back", check=2)
+    hub.repositories[WHERE][0] = files(here / "seed0") | {"README.md": bytes(MAX_COMPANION + 1)}
+    assert "README.md: altered (67,108,865 bytes" in aegen("pull", "hf://org/aec", "--out", "back", check=2)
+    assert not (here / "back" / "manifest.json").exists()
+
+
+def test_only_what_the_manifest_lists_is_downloaded(aegen, hub, here):
+    hub.add_folder(*WHERE, here / "seed0")
+    listed = files(here / "seed0")
+    others = ["more.bin", "pairs/[a-z]*.parquet", "pairs/deep/train-00000-of-00001.parquet", "other/x.parquet"]
+    hub.repositories[WHERE][0] |= dict.fromkeys(others, b"x")
+    aegen("pull", "hf://org/aec", "--out", "back")
+    assert downloads(hub) == set(listed) and files(here / "back") == listed
+
+
+def test_a_dataset_that_changes_while_it_is_pulled(hub, here):
+    hub.add_folder(*WHERE, here / "seed0")
+    code = """
+import sys
+from aegen.hub import Snapshot
+from aegen.publish import Folder, pull
+listed = Snapshot.open
+
+def late(url):
+    there = listed(url)
+    there.commit = "0" * 40  # as if another one had been published before this one's files were asked for
+    return there
+
+Snapshot.open = late
+try:
+    pull("hf://org/aec", Folder("back"))
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=here, capture_output=True, text=True, env=os.environ | hub.settings(here / "home"),
+    )  # fmt: skip
+    assert "Failed hf://org/aec: it has just been changed; run the same command again" in done.stdout, done.stderr
+    assert not (here / "back").exists()
 
 
 def test_several_folders(aegen, hub, here):

@@ -123,6 +123,16 @@ def test_nobody_is_there(aegen, here, monkeypatch):
     assert "s3://bucket/aec: " in aegen("fit", "s3://bucket/aec", "--out", "run", check=2, module="trainer")
 
 
+def test_nothing_is_written_where_one_can_only_read(here):
+    for write in (
+        lambda url: publish(Folder(here / "seed0"), Target(url), Local()),
+        lambda url: pipeline.generate(Spec("aor", 10, 4, 20), Folder(url), Local()),
+        lambda url: pull(str(here / "seed0"), Folder(url)),
+    ):
+        with pytest.raises(InvalidSpec, match="https can only be read"):
+            write("https://127.0.0.1:9/x")
+
+
 def test_a_password_in_a_url_is_refused_and_not_shown(here):
     urls = [f"s3://{me}@127.0.0.1/x" for me in ("me:pa55", "me:wo/pa55", "pa55", "me:pa55@more")]
     urls += ["simplecache::ftp://me:pa55@127.0.0.1/x", "https://host/x?token=pa55", "https://host/x#token=pa55"]
