@@ -8,7 +8,10 @@ def main() -> None:
     interrupt.ready()
     from aegen.cli import main as command
 
-    command(prog_name="aegen")
+    try:
+        command(prog_name="aegen")
+    finally:
+        interrupt.end()
 
 
 if __name__ == "__main__":

@@ -94,7 +94,9 @@ class Dask:
             raise Failed(f"{self.scheduler}: no scheduler answers there") from None
         except (ValueError, TypeError) as error:
             raise InvalidSpec(f"--scheduler {self.scheduler}: {error}") from None
-        if self.scheduler is None:
+        if self.scheduler is not None:
+            check_installed(self.client, self.scheduler)
+        else:
             with suppress(TimeoutError):  # then those that are there have to do
                 self.client.wait_for_workers(self.workers, timeout=LOST)
 
@@ -226,6 +228,14 @@ def connect(distributed: Any, where: Any) -> Any:
                 raise
 
     return Client()
+
+
+def check_installed(client: Any, address: str) -> None:
+    """Refuse a cluster that lacks this package before it gets work, over which its workers would die."""
+    there = client.get_versions(packages=["aegen"])
+    for who, said in {"its scheduler": there["scheduler"], **there["workers"]}.items():
+        if said and said["packages"].get("aegen") is None:
+            raise InvalidSpec(f'--scheduler {address}: {who} lacks this: pip install "aegen[cluster]" there')
 
 
 @dataclass(frozen=True)

@@ -5,21 +5,24 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from glob import escape
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from aegen.card import CARD, MARK
-from aegen.errors import BadData, Failed, FolderConflict, InvalidSpec, MissingExtra, NoAccess
+from aegen.errors import AegenError, BadData, Failed, FolderConflict, InvalidSpec, MissingExtra, NoAccess
 from aegen.folder import MANIFEST, MAX_MANIFEST, Folder, Manifest, parse_manifest
+from aegen.progress import Progress, silent
 from aegen.recipe import dataset_name
 from aegen.remote import masked
 from aegen.shards import SCHEMAS
 
 SCHEME = "hf://"
+DOWNLOADS = 8  # at once
 SHARDS = [f"{config}/*.parquet" for config in SCHEMAS]
 _URL = re.compile(r"hf://(?:datasets/)?([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?", re.ASCII)
 
@@ -97,21 +100,29 @@ class Repository:
             tagged = self._tagged(tag)
             if tagged and not force and (tagged != before or not same):
                 raise FolderConflict(f"{self.url}: tag {tag} is taken by another commit (--force moves it)")
-            commit = self.api.upload_folder(
-                repo_id=self.name,
+            # Not upload_folder: it sends many files in several commits, and nobody shall see the half of a dataset.
+            commit = self.api.create_commit(
+                self.name,
+                [
+                    *self._removals(files, stale),
+                    *(_client().CommitOperationAdd(name, folder.here / name) for name in files),
+                ],
+                commit_message=f"Publish {dataset_name(folder.manifest().spec)}",
                 repo_type="dataset",
                 revision=self.branch,
                 parent_commit=before,
-                folder_path=folder.here,
-                allow_patterns=files,
-                delete_patterns=[*SHARDS, *stale],
-                commit_message=f"Publish {dataset_name(folder.manifest().spec)}",
             ).oid
             if tag and tagged != commit:
                 if tagged:
                     self.api.delete_tag(self.name, tag=tag, repo_type="dataset")
                 self.api.create_tag(self.name, tag=tag, revision=commit, repo_type="dataset")
         return str(commit), commit != before or bool(tag and tagged != commit)
+
+    def _removals(self, files: list[str], stale: list[str]) -> list[Any]:
+        """Of what no longer belongs there."""
+        there = self.api.list_repo_files(self.name, repo_type="dataset", revision=self.branch)
+        old = [name for name in there if name in stale or any(fnmatch(name, pattern) for pattern in SHARDS)]
+        return [_client().CommitOperationDelete(name) for name in sorted({*old} - {*files})]
 
     def _tagged(self, tag: str | None) -> str | None:
         if not tag:
@@ -129,49 +140,60 @@ class Snapshot:
     revision: str | None
     commit: str | None = None
     sizes: dict[str, int] | None = None  # of the files there; None: the hub cannot be asked, the cache must do
-    folder: Path = Path()
+    folder: Path | None = None
 
     @classmethod
     def open(cls, url: str) -> Snapshot:
-        """What lies there, and at which commit; nothing is downloaded yet."""
-        there, errors = cls(url, *parse(url)), _client().errors
+        """What lies there, and at which commit; of the files only the manifest is there already."""
+        there, client = cls(url, *parse(url)), _client()
+        client.utils.disable_progress_bars()  # a bar a file would be many
         with explained(url):
-            api = _client().HfApi()
-            try:
-                there.commit = api.repo_info(there.name, repo_type="dataset", revision=there.revision).sha
-                tree = api.list_repo_tree(there.name, recursive=True, repo_type="dataset", revision=there.commit)
-                there.sizes = {entry.path: entry.size for entry in tree if hasattr(entry, "size")}
-            except errors.HfHubHTTPError as error:
-                if getattr(error.response, "status_code", 0) < 500:
-                    raise
-            except (errors.HTTPError, OSError):
-                pass
+            there._list(client)
+            if there.sizes is None:
+                where = client.snapshot_download(
+                    there.name,
+                    repo_type="dataset",
+                    revision=there.revision,
+                    allow_patterns=[MANIFEST],
+                    local_files_only=True,
+                )
+                there.folder = Path(where)
+            else:
+                # Not by the commit: the cache shall know which one a branch or tag means.
+                there.fetch({MANIFEST: MAX_MANIFEST}, revision=there.revision or "main")
         return there
 
-    def fetch(self, most: Mapping[str, int]) -> None:
+    def _list(self, client: Any) -> None:
+        api, errors = client.HfApi(), client.errors
+        try:
+            self.commit = api.repo_info(self.name, repo_type="dataset", revision=self.revision).sha
+            tree = api.list_repo_tree(self.name, recursive=True, repo_type="dataset", revision=self.commit)
+            self.sizes = {entry.path: entry.size for entry in tree if hasattr(entry, "size")}
+        except errors.HfHubHTTPError as error:
+            if getattr(error.response, "status_code", 0) < 500:
+                raise
+        except (errors.HTTPError, OSError):
+            pass
+
+    def fetch(self, most: Mapping[str, int], progress: Progress = silent, revision: str | None = None) -> None:
         """Have those of these files that are there, and refuse before a byte arrives what is larger than expected."""
-        sizes = self.sizes or {}
+        sizes = self.sizes or {}  # without the hub, what the cache has must do
         for name in most:
             if sizes.get(name, 0) > most[name]:
                 raise BadData(f"{self.url}/{name}: altered ({sizes[name]:,} bytes; expected at most {most[name]:,})")
-        # One pattern for many files: each of the repository is held against each of them.
-        allowed = sorted({re.sub("/.*", "/*", name) for name in most})
-        others = [escape(name) for name in sizes if name not in most and any(fnmatch(name, one) for one in allowed)]
-        with explained(self.url):
-            folder = _client().snapshot_download(
-                self.name,
-                repo_type="dataset",
-                revision=self.revision,  # not the commit: the cache shall know which one a branch or tag means
-                allow_patterns=allowed,
-                ignore_patterns=others,
-                local_files_only=self.sizes is None,
-            )
-        self.folder = Path(folder)
-        if self.sizes is not None and self.folder.name != self.commit:
-            raise Failed(f"{self.url}: it has just been changed; run the same command again")
+        load = partial(_client().hf_hub_download, self.name, repo_type="dataset", revision=revision or self.commit)
+        names = [name for name in most if name in sizes]
+        with explained(self.url), progress("fetching", len(names)) as advance, ThreadPoolExecutor(DOWNLOADS) as pool:
+            for name, path in zip(names, pool.map(load, names), strict=True):
+                advance(1)
+                self.folder = Path(path).parents[name.count("/")]
+                if self.folder.name != self.commit:
+                    raise Failed(f"{self.url}: it has just been changed; run the same command again")
 
     def read(self, name: str) -> BinaryIO:
         """Open one file that was fetched."""
+        if self.folder is None:
+            raise FileNotFoundError(name)
         return (self.folder / name).open("rb")
 
 
@@ -181,6 +203,8 @@ def explained(url: str) -> Iterator[None]:
     errors = _client().errors
     try:
         yield
+    except AegenError:
+        raise
     except errors.LocalEntryNotFoundError as error:
         raise Failed(f"{url}: cannot be reached, and is not in the cache ({one_line(error)})") from None
     except errors.RepositoryNotFoundError:
@@ -194,6 +218,8 @@ def explained(url: str) -> Iterator[None]:
         raise Failed(f"{url}: {one_line(error)}; what has arrived is not sent again when you try again") from None
     except (errors.HTTPError, errors.HFValidationError, RuntimeError, OSError) as error:
         raise Failed(f"{url}: {one_line(error)}; what has arrived is not sent again when you try again") from None
+    except Exception as error:  # an answer that is no hub's, as of a network that wants a log-in first
+        raise Failed(f"{url}: no answer of a hub ({type(error).__name__})") from None
 
 
 def one_line(error: BaseException) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeVar
 
+Result = TypeVar("Result")
 CODE = 130
 SAID = "interrupted; what is finished is kept, and the same command goes on from there"
 HELD: set[int] = set()  # whoever has processes and files that are gone only after an end in good order
+ABANDONED: set[int] = set()  # calls that go on beside us
 AGAIN = 0.02  # seconds until an interrupt that waits for the end of an import comes again
 
 
@@ -31,6 +34,38 @@ def working() -> Iterator[None]:
     finally:
         if ours:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def beside(function: Callable[[], Result]) -> Result:
+    """Call another library that waits for threads of its own: a command that is interrupted does not wait with it."""
+    if signal.getsignal(signal.SIGINT) is not _interrupt:
+        return function()
+    from concurrent.futures import Future
+    from threading import Thread
+
+    outcome: Future[Result] = Future()
+
+    def call() -> None:
+        try:
+            outcome.set_result(function())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    Thread(target=call, daemon=True).start()
+    try:
+        return outcome.result()
+    except KeyboardInterrupt:
+        ABANDONED.add(id(outcome))
+        raise
+
+
+def end() -> None:
+    """The end of an interrupted command: Python itself would wait for threads that nobody needs any more."""
+    if ABANDONED:
+        import atexit
+
+        atexit._run_exitfuncs()
+        os._exit(CODE)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

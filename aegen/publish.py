@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from aegen import hub, storage
+from aegen import hub, interrupt, storage
 from aegen.aside import Aside
 from aegen.card import COMPANIONS, Terms, check_card, render, write_companions
 from aegen.engine import Engine
@@ -97,11 +98,15 @@ def publish(
             write_companions(folder, made)
     stale = [name for name in COMPANIONS if name not in made]
     if target.to.startswith(hub.SCHEME):
-        place = hub.Repository.open(target.to, target.private, target.revision)
-        same = _replaceable(target, place, manifest) == manifest and all(
-            place.content(name) == made.get(name) for name in COMPANIONS
-        )
-        commit, changed = place.send(folder, list(files), stale, target.tag, target.force, same)
+
+        def send() -> tuple[str, bool]:
+            place = hub.Repository.open(target.to, target.private, target.revision)
+            same = _replaceable(target, place, manifest) == manifest and all(
+                place.content(name) == made.get(name) for name in COMPANIONS
+            )
+            return place.send(folder, list(files), stale, target.tag, target.force, same)
+
+        commit, changed = interrupt.beside(send)
         return Published(target.to, files, changed, commit)
     where = storage.Place.open(target.to)
     if where.is_folder(folder.here):
@@ -126,7 +131,11 @@ def _replaceable(target: Target, place: hub.Repository | storage.Place, manifest
     if target.force:
         return there
     if there is None:
-        if name := place.foreign(manifest):
+        try:
+            name = place.foreign(manifest)
+        except FolderConflict as error:
+            raise FolderConflict(f"{error} (--force replaces it)") from None
+        if name:
             raise FolderConflict(f"{target.to}/{name}: not of this dataset (--force replaces what is there)")
         return None
     found = differences(there.spec, {key: entry for key, entry in manifest.spec.items() if key in there.spec})
@@ -135,16 +144,17 @@ def _replaceable(target: Target, place: hub.Repository | storage.Place, manifest
     return there
 
 
-def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
+def pull(source: str, out: Folder, progress: Progress = silent) -> tuple[Manifest, bool]:
     """Bring a published dataset into a folder, whole; nothing that arrives is trusted.
 
     It ends with all checks of ``verify`` but those that read every row.
     """
     out.check_writable()
     place: hub.Snapshot | storage.Place
-    place = hub.Snapshot.open(source) if source.startswith(hub.SCHEME) else storage.Place.open(source)
-    if isinstance(place, hub.Snapshot):
-        place.fetch({MANIFEST: MAX_MANIFEST})
+    if source.startswith(hub.SCHEME):
+        place = interrupt.beside(lambda: hub.Snapshot.open(source))
+    else:
+        place = storage.Place.open(source)
     try:
         with place.read(MANIFEST) as file:
             raw = file.read(MAX_MANIFEST + 1)
@@ -162,7 +172,8 @@ def pull(source: str, out: Folder) -> tuple[Manifest, bool]:
             if not (out / name).is_file() or file_info(out / name, wanted.rows) != wanted
         }
         if isinstance(place, hub.Snapshot):
-            place.fetch({name: info.bytes for name, info in missing.items()} | dict.fromkeys(COMPANIONS, MAX_COMPANION))
+            most = {name: info.bytes for name, info in missing.items()} | dict.fromkeys(COMPANIONS, MAX_COMPANION)
+            interrupt.beside(partial(place.fetch, most, progress))
         for name, wanted in missing.items():
             try:
                 _copy(source, place.read, name, out, wanted)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, wraps
+from glob import escape
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 
-from aegen.errors import AegenError, Failed, InvalidSpec, MissingExtra
+from aegen.errors import AegenError, Failed, InvalidSpec, MissingExtra, NoAccess
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 # An object of these appears under its name when it is complete: they can be written to.
@@ -51,8 +54,14 @@ def location(where: Path | Remote | str) -> Path | Remote:
     >>> location("data"), location("s3://bucket/data").name
     (PosixPath('data'), 'data')
     """
-    if not isinstance(where, str) or "://" not in where:
-        return Path(where) if isinstance(where, str) else where
+    if not isinstance(where, str):
+        return where
+    try:
+        where.encode()
+    except UnicodeEncodeError:  # Arrow opens no such file
+        raise InvalidSpec(f"{ascii(where)[1:-1]}: expected a name in UTF-8") from None
+    if "://" not in where:
+        return Path(where)
     if where.startswith("hf://"):
         raise InvalidSpec("hf://…: expected a folder or a storage such as s3://…; `aegen publish` sends to the hub")
     if check_url(where) in ("file", "local"):
@@ -65,14 +74,22 @@ def _explained(function: Function) -> Function:
 
     @wraps(function)
     def call(self: Remote, *args: Any, **kwargs: Any) -> Any:
-        try:
+        with _errors_of(self):
             return function(self, *args, **kwargs)
-        except (AegenError, OSError):
-            raise
-        except Exception as error:
-            raise Failed(f"{self}: {short(error)}") from None
 
     return call  # type: ignore[return-value]
+
+
+@contextmanager
+def _errors_of(place: Remote) -> Iterator[None]:
+    try:
+        yield
+    except (AegenError, FileNotFoundError, FileExistsError):
+        raise
+    except PermissionError as error:
+        raise NoAccess(f"{place}: no access ({short(error)})") from None
+    except Exception as error:  # nothing is said of the file, and it can be tried again
+        raise Failed(f"{place}: {short(error)}") from None
 
 
 @dataclass(frozen=True, order=True)
@@ -114,9 +131,8 @@ class Remote:
         return bool(self._files.exists(self._path))
 
     @_explained
-    def open(self, mode: str = "rb") -> BinaryIO:
-        file: BinaryIO = self._files.open(self._path, mode)
-        return file
+    def open(self, mode: Literal["rb"] = "rb") -> BinaryIO:
+        return _Reader(self, self._files.open(self._path, mode))  # type: ignore[return-value]
 
     @_explained
     def read_bytes(self) -> bytes:
@@ -140,7 +156,7 @@ class Remote:
     @_explained
     def glob(self, pattern: str) -> Iterator[Remote]:
         """What lies below, as ``pathlib`` would find it."""
-        found = self._files.glob(f"{self._path}/{pattern}")
+        found = self._files.glob(f"{escape(self._path)}/{pattern}")
         return iter([self / path[len(self._path) + 1 :] for path in sorted(found)])
 
     @_explained
@@ -152,6 +168,34 @@ class Remote:
         """Refuse what can only be read."""
         if (scheme := self.url.partition("://")[0]) not in OBJECT_STORES:
             raise InvalidSpec(f"{self}: {scheme} can only be read; expected a folder or a storage such as s3://…")
+
+
+class _Reader(io.RawIOBase):
+    """A file far away, which can fail at every read."""
+
+    def __init__(self, place: Remote, file: BinaryIO) -> None:
+        self._place, self._file = place, file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        with _errors_of(self._place):
+            return self._file.read(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        with _errors_of(self._place):
+            return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 @lru_cache(maxsize=1024)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from aegen.aside import Aside
 from aegen.card import CARD, MARK
-from aegen.errors import AegenError, Failed, NoAccess
+from aegen.errors import AegenError, BadData, Failed, NoAccess
 from aegen.folder import MANIFEST, MAX_MANIFEST, Folder, Manifest, check_regular, parse_manifest
-from aegen.remote import file_system, short
+from aegen.remote import file_system, location, short
 from aegen.shards import SCHEMAS, file_info
 
 
@@ -43,11 +44,10 @@ class Place:
 
     def read(self, name: str) -> BinaryIO:
         """Open one file."""
-        if self.local:
-            check_regular(Path(f"{self.root}/{name}"))
-        with self._explained():
-            file: BinaryIO = self.files.open(f"{self.root}/{name}", "rb")
-        return file if self.local else _Reader(file, self._explained)  # type: ignore[return-value]
+        place = location(self.url)
+        if isinstance(place, Path):
+            check_regular(place / name)
+        return (place / name).open("rb")
 
     def content(self, name: str) -> bytes | None:
         """One small file, if it is there; of a larger one no more than shows that it is."""
@@ -71,6 +71,8 @@ class Place:
         page = self.content(CARD)
         if page is not None and MARK not in page.decode(errors="replace"):
             return CARD
+        with suppress(BadData):  # what cannot be read is nobody's work
+            Folder(self.url).check_same(manifest.spec)  # that of an unfinished build is
         with self._explained():
             return next(iter(self._unlisted(manifest, [])), None)
 
@@ -121,7 +123,8 @@ class Place:
         found = [name for name in stale if self.files.exists(f"{self.root}/{name}")]
         for config in SCHEMAS:
             names = (
-                f"{config}/{path.rpartition('/')[2]}" for path in self.files.glob(f"{self.root}/{config}/*.parquet")
+                f"{config}/{path.rpartition('/')[2]}"
+                for path in self.files.glob(f"{escape(self.root)}/{config}/*.parquet")
             )
             found += [name for name in names if name not in manifest.files]
         return found
@@ -139,21 +142,3 @@ class Place:
             if self.local and isinstance(error, OSError):
                 raise
             raise Failed(f"{self.url}: {short(error)}") from None
-
-
-@dataclass(frozen=True)
-class _Reader:
-    """A file far away, which can fail at every read."""
-
-    file: BinaryIO
-    explained: Any
-
-    def read(self, size: int = -1) -> bytes:
-        with self.explained():
-            return self.file.read(size)
-
-    def __enter__(self) -> _Reader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()

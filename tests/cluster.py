@@ -11,6 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+LACK = """
+import sys
+from importlib import metadata
+version = metadata.version
+metadata.version = lambda name: version("lacking" if name == "{package}" else name)
+sys.modules["{package}"] = None
+"""
 
 
 class Cluster:
@@ -25,6 +32,12 @@ class Cluster:
             assert self.scheduler.poll() is None
             time.sleep(0.05)
         self.address = json.loads(file.read_text())["address"]
+
+    def lack(self, package: str) -> None:
+        """What is started from now on has not installed a package."""
+        (self.place / "lack").mkdir()
+        (self.place / "lack" / "sitecustomize.py").write_text(LACK.format(package=package))
+        self.environment |= {"PYTHONPATH": str(self.place / "lack")}
 
     def _start(self, what: str, *arguments: object) -> subprocess.Popen:
         command = [sys.executable, "-m", f"distributed.cli.dask_{what}"]
@@ -50,13 +63,15 @@ class Cluster:
 
 
 @contextmanager
-def cluster(place: Path, workers: int = 2, threads: int = 1):
-    """A running cluster, whose workers the scheduler knows."""
+def cluster(place: Path, workers: int = 2, threads: int = 1, lacking: str | None = None):
+    """A running cluster, whose workers the scheduler knows; they may lack a package."""
     from distributed import Client
 
     place.mkdir(parents=True, exist_ok=True)
     started = Cluster(place)
     try:
+        if lacking:
+            started.lack(lacking)
         for _ in range(workers):
             started.add_worker(threads)
         with Client(started.address, timeout=60, set_as_default=False) as client:

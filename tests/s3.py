@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import threading
 import uuid
 
@@ -15,7 +16,7 @@ class Storage:
     """``with Storage() as s3: s3.bucket("name")``; the environment ``s3.settings()`` leads the clients here.
 
     ``requests`` are those it has answered, as "METHOD path"; ``broken`` is a pattern of such a line and how many more
-    of them are refused, with a failure that the clients do not wait out.
+    of them are refused, with a failure that the clients do not wait out, or, with ``cut``, not answered at all.
     """
 
     def __init__(self):
@@ -30,6 +31,7 @@ class Storage:
 
         self.requests = []
         self.broken = None
+        self.cut = False
         self.answer = DomainDispatcherApplication(create_backend_app)
         self.server = make_server("127.0.0.1", 0, self.handle, threaded=True, request_handler=Handler)
         self.server.daemon_threads = True
@@ -43,6 +45,9 @@ class Storage:
         if self.broken and self.broken[1] and re.search(self.broken[0], line):
             self.broken = (self.broken[0], self.broken[1] - 1)
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            if self.cut:
+                environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+                raise ConnectionResetError
             start_response("403 Forbidden", [("Content-Type", "application/xml"), ("Content-Length", str(len(DENIED)))])
             return [DENIED]
         return self.answer(environ, start_response)
@@ -107,7 +112,7 @@ def s3(storage, monkeypatch):
         monkeypatch.setenv(name, setting)
     storage.requests.clear()
     yield storage
-    storage.broken = None
+    storage.broken, storage.cut = None, False
 
 
 @pytest.fixture

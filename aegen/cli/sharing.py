@@ -86,9 +86,10 @@ def pull(source: str, out: Path) -> tuple[Manifest, bool]:
     Example: aegen pull hf://org/aor@v1 --out aor
     """
     from aegen.folder import Folder
+    from aegen.progress import bar
     from aegen.publish import pull as fetch
 
-    return fetch(source, Folder(out))
+    return fetch(source, Folder(out), bar)
 
 
 @main.command()

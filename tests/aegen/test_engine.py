@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -335,6 +336,13 @@ def test_what_is_no_address_is_refused_before_anything_starts(address, monkeypat
 @pytest.mark.parametrize("address", ["tcp://host:8786", "tls://10.0.0.1:1", "wss://a-b.example:65535", "tcp://[::1]:1"])
 def test_what_is_an_address_is_taken(address):
     assert Dask(scheduler=address).scheduler == address
+
+
+def test_a_worker_that_lacks_aegen_is_named_before_it_gets_work(run, tmp_path):
+    with cluster(tmp_path / "dask", workers=1, lacking="aegen") as dask:
+        done = run("generate", *OPTIONS, "--out", "d", "--scheduler", dask.address, check=2)
+        assert re.fullmatch(r"Error: --scheduler tcp\S+: tcp\S+ lacks this: pip install .* there\n", done.stderr)
+        assert dask.workers[0].poll() is None
 
 
 def test_a_scheduler_without_certificates_is_refused_without_waiting(run):

@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -16,9 +18,11 @@ from aegen.engine import Local
 from aegen.errors import BadData, FolderConflict, InvalidSpec
 from aegen.folder import Folder
 from aegen.hub import one_line
+from aegen.interrupt import SAID
 from aegen.publish import MAX_COMPANION, Target, publish, pull, targets
 from aegen.spec import Spec
 from aegen.storage import Place
+from aegen.verify import verify
 from tests.hub import Hub, Repository
 
 TOKEN = "hf_secret"
@@ -78,6 +82,14 @@ def files(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+def python(code, hub, here, cwd=None):
+    """Run a program that uses the real clients."""
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd or here, capture_output=True, text=True,
+        env=os.environ | hub.settings(here / "home"),
+    )  # fmt: skip
+
+
 def downloads(hub):
     return {path.partition("/resolve/")[2].partition("/")[2] for _, path in hub.requests if "/resolve/" in path}
 
@@ -108,15 +120,78 @@ for config in datasets.get_dataset_config_names("org/aec"):
         assert list(streamed) == list(rows)
 print(json.dumps(found))
 """
-    environment = os.environ | hub.settings(here / "home")
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=here / "home", capture_output=True, text=True, env=environment
-    )
+    done = python(code, hub, here, here / "home")
     assert done.returncode == 0, done.stderr
     manifest = Folder(here / "seed0").manifest()
     assert json.loads(done.stdout.splitlines()[-1]) == {
         name.split("-")[0]: info.rows for name, info in manifest.files.items()
     }
+
+
+def test_one_commit_whatever_the_client_would_like(hub, here):
+    """With its own storage at hand, its upload of a folder is one of several commits."""
+    code = """
+import huggingface_hub.hf_api
+huggingface_hub.hf_api.is_xet_available = lambda *_: True
+from aegen.cli import main
+main(["publish", "seed0", "--to", "hf://org/aec"])
+"""
+    done = python(code, hub, here)
+    assert done.returncode == 0, done.stderr
+    assert [path for method, path in hub.requests if "/commit/" in path] == ["/api/datasets/org/aec/commit/main"]
+    assert hub.repositories[WHERE][1:] == [files(here / "seed0")]
+
+
+@pytest.mark.parametrize(
+    ("command", "slow"),
+    [
+        (("pull", "hf://org/aec", "--out", "back"), "/resolve/"),
+        (("publish", "seed1", "--to", "hf://org/new"), "/commit/"),
+    ],
+)
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_does_not_wait_for_the_hub(hub, here, command, slow):
+    hub.add_folder(*WHERE, here / "seed0")
+    answer, asked, ended = hub.answer, threading.Event(), threading.Event()
+
+    def late(method, target, headers, body):
+        if slow in target and "manifest" not in target and method != "HEAD":
+            asked.set()
+            ended.wait(60)
+        return answer(method, target, headers, body)
+
+    hub.answer = late
+    process = subprocess.Popen(
+        [sys.executable, "-m", "aegen", *command], cwd=here, stderr=subprocess.PIPE, text=True,
+        env=os.environ | hub.settings(here / "home", TOKEN),
+    )  # fmt: skip
+    try:
+        assert asked.wait(60)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=30)[1]  # the answer comes only after the end
+    finally:
+        process.kill()
+        ended.set()
+    assert process.returncode == 130 and errors == f"Error: {SAID}\n"
+    assert not list(here.glob("back/**/*.part")) and not (here / "back" / "manifest.json").exists()
+    hub.answer = answer
+    done = subprocess.run(
+        [sys.executable, "-m", "aegen", *command], cwd=here, env=os.environ | hub.settings(here / "home", TOKEN)
+    )
+    assert done.returncode == 0
+    assert (
+        hub.repositories["datasets", "org/new"][-1] == files(here / "seed1")
+        if slow == "/commit/"
+        else (files(here / "back") == files(here / "seed0"))
+    )
+
+
+@pytest.mark.parametrize("body", [b"<html>Please log in</html>", b"{}", b"[]", b"7"])
+def test_an_answer_that_is_no_hubs(aegen, hub, here, body):
+    hub.answer = lambda *_: (200, {"Content-Type": "text/html"}, body)
+    for command in (("pull", "hf://org/aec", "--out", "back"), ("publish", "seed0", "--to", "hf://org/aec")):
+        assert "hf://org/aec: " in aegen(*command, check=1)
+    assert not (here / "back").exists()
 
 
 def test_a_dry_run_sends_nothing(aegen, hub, here):
@@ -208,23 +283,19 @@ def test_a_dataset_that_changes_while_it_is_pulled(hub, here):
 import sys
 from aegen.hub import Snapshot
 from aegen.publish import Folder, pull
-listed = Snapshot.open
+listed = Snapshot._list
 
-def late(url):
-    there = listed(url)
+def late(there, client):
+    listed(there, client)
     there.commit = "0" * 40  # as if another one had been published before this one's files were asked for
-    return there
 
-Snapshot.open = late
+Snapshot._list = late
 try:
     pull("hf://org/aec", Folder("back"))
 except Exception as error:
     print(type(error).__name__, error)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=here, capture_output=True, text=True, env=os.environ | hub.settings(here / "home"),
-    )  # fmt: skip
+    done = python(code, hub, here)
     assert "Failed hf://org/aec: it has just been changed; run the same command again" in done.stdout, done.stderr
     assert not (here / "back").exists()
 
@@ -319,6 +390,39 @@ def test_a_folder(here, scheme):
     assert pull(to, Folder(here / "back"))[1] and files(here / "back") == files(here / "seed1")
     with pytest.raises(FolderConflict, match="holds another dataset: pairs.rows_per_shard"):
         pull(str(here / "seed0"), Folder(here / "back"))
+
+
+@pytest.mark.parametrize("kind", ["folder", "storage"])
+def test_an_unfinished_build_of_somebody_else_is_not_overwritten(here, kind):
+    """Its shards have the names of ours."""
+    to = str(here / "to") if kind == "folder" else "memory://bucket/unfinished"
+    other = Folder(to)
+    pipeline.build(Spec("aec", 10, 4, 60, seed=2), other, Local())
+    for name in ("manifest.json", "README.md"):
+        (other / name).unlink()
+    with pytest.raises(FolderConflict, match=r"pairs.seed is 2 there, 0 asked \(--force replaces it\)"):
+        publish(Folder(here / "seed0"), Target(to), Local())
+    assert publish(Folder(here / "seed0"), Target(to, force=True), Local()).changed
+    assert pull(to, Folder(here / "back"))[1] and files(here / "back") == files(here / "seed0")
+
+
+@pytest.mark.parametrize("to", ["to[1]", "memory://bucket/a[1]*"])
+def test_a_place_whose_name_looks_like_a_pattern(here, monkeypatch, to):
+    monkeypatch.chdir(here)
+    seed0, seed1 = Folder(here / "seed0"), Folder(here / "seed1")
+    publish(seed1, Target(to), Local())  # in three shards
+    publish(seed0, Target(to, force=True), Local())
+    assert verify(Folder(to), Local()) and pull(to, Folder(here / "back"))[1]
+    assert files(here / "back") == files(here / "seed0")
+    if "://" in to:
+        to += "/new"
+        with Folder(to).writing({"pairs": {"d": 1}}), pytest.raises(FolderConflict, match="another spec"):
+            pipeline.generate(Spec("aor", 10, 4, 20), Folder(to), Local())
+
+
+def test_a_name_that_is_not_utf8_is_refused(run):
+    done = run("generate", "aor", "--n", 10, "--l", 4, "--d", 20, "--out", os.fsdecode(b"d\xff"), check=2)
+    assert done.stderr == "Error: d\\udcff: expected a name in UTF-8\n"
 
 
 def test_a_storage(here):

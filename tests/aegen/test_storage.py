@@ -119,8 +119,20 @@ def test_no_bucket_is_made_by_a_mistyped_name(s3, here):
 def test_nobody_is_there(aegen, here, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    assert "s3://bucket/aec: " in aegen("pull", "s3://bucket/aec", "--out", "back", check=1)
+    assert "s3://bucket/aec/manifest.json: " in aegen("pull", "s3://bucket/aec", "--out", "back", check=1)
     assert "s3://bucket/aec: " in aegen("fit", "s3://bucket/aec", "--out", "run", check=2, module="trainer")
+
+
+@pytest.mark.parametrize(("cut", "code"), [(True, 1), (False, 2)])
+def test_a_storage_that_fails_while_a_shard_is_read(aegen, s3, bucket, here, monkeypatch, cut, code):
+    """It is not taken for a damaged shard: that would not be tried again on a cluster."""
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    to = f"{bucket}/aec"
+    publish(Folder(here / "seed0"), Target(to), Local())
+    s3.broken, s3.cut = ("GET .*parquet", 10**6), cut
+    for command in ("verify", "show"):
+        said = aegen(command, to, check=code)
+        assert f"Error: {to}/" in said and ".parquet: " in said and "Parquet file" not in said
 
 
 def test_nothing_is_written_where_one_can_only_read(here):
