@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +41,7 @@ from trainer.run import Run
 from trainer.seeding import derive
 from trainer.steps import Pairs, Steps
 
+T = TypeVar("T")
 ENDS = ("", "updates", "epochs", "perfection", "patience")  # why a run is finished, or that it is not
 
 
@@ -175,7 +176,7 @@ class Loop:
     def _epoch(self, trained: nn.Module, interrupt: Interrupt) -> None:
         at = self.position
         self.model.train()
-        for turn in self._turns():
+        for turn in self._turns(interrupt):
             loss = self._update(trained, turn)
             at.window, at.index, at.updates = turn.window, turn.index + 1, at.updates + 1
             done = (at.epoch + turn.progress) / self.config.epochs
@@ -189,14 +190,20 @@ class Loop:
             if self._spent():
                 break
 
-    def _turns(self) -> Iterator[Turn]:
+    def _turns(self, interrupt: Interrupt) -> Iterator[Turn]:
+        """What is left of the epoch; nobody who interrupts waits for data, which may be far away."""
         at = self.position
         if self._spent():  # stopped behind its last update
             return
-        try:
-            yield from self.source.turns(at.epoch, at.window, at.index)
-        except Misplaced as error:  # only what was read can be
-            raise BadData(f"{self.run.last}: {error}") from error
+        turns = self.source.turns(at.epoch, at.window, at.index)
+        while True:
+            try:
+                turn = self._droppable(interrupt, lambda: next(turns, None))
+            except Misplaced as error:  # only what was read can be
+                raise BadData(f"{self.run.last}: {error}") from error
+            if turn is None:
+                return
+            yield turn
 
     def _spent(self) -> bool:
         return bool(self.config.updates and self.position.updates >= self.config.updates)
@@ -248,11 +255,7 @@ class Loop:
         last = at.epoch + 1 == config.epochs or self._spent()
         due = (at.epoch + 1) % config.validate_every == 0 and self.source.playable(at.updates)
         if last or due:
-            try:
-                with interrupt.at_once():
-                    record["validation"], measure = self._validate()
-            except KeyboardInterrupt:
-                self._stop()
+            record["validation"], measure = self._droppable(interrupt, self._validate)
             record["best"] = at.best is None or measure > at.best
             if record["best"]:
                 if self.runtime.main:
@@ -296,6 +299,16 @@ class Loop:
         if config.select == "accuracy" and at.best == 1:
             return "perfection"  # no later checkpoint could be better
         return "patience" if at.epoch - 1 - at.best_epoch >= config.patience else ""
+
+    def _droppable(self, interrupt: Interrupt, work: Callable[[], T]) -> T:
+        """Do what leaves the run as it is, so that an interrupt stops it at once; one of several ranks only ends."""
+        try:
+            with interrupt.at_once():
+                return work()
+        except KeyboardInterrupt:
+            if not interrupt.active:
+                raise
+            self._stop()
 
     def _stop(self) -> NoReturn:
         self.save()
