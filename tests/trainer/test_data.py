@@ -288,6 +288,40 @@ def test_texts_are_counted_before_they_are_words(insert, monkeypatch):
         load_pairs(dataset, "validation", contract)
 
 
+HOLLOW = """
+import resource, sys
+from pathlib import Path
+from trainer.config import preset
+from trainer.errors import BadData
+from trainer.progress import Reporter
+from trainer.training import fit
+resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+for number, changes in enumerate(({}, {"stream": True})):
+    try:
+        config = preset("cpu", width=8, layers=1, updates=1, **changes)
+        fit(sys.argv[1], config, Path(sys.argv[2], str(number)), device="cpu", reporter=Reporter(quiet=True))
+        sys.exit("it was read")
+    except BadData as error:
+        print(error)
+"""
+
+
+def test_a_hole_in_a_shard_takes_no_memory(insert, tmp_path):
+    folder, name = copy(insert, tmp_path), "pairs/validation-00000-of-00001.parquet"
+    content = (folder / name).read_bytes()
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    with (folder / name).open("r+b") as file:  # the footer says where the rows are: they may lie before a hole
+        file.truncate((30 << 30) - footer)
+        file.seek(0, 2)
+        file.write(content[-footer:])
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"][name] |= {"bytes": 30 << 30}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    done = subprocess.run([sys.executable, "-c", HOLLOW, folder, tmp_path], capture_output=True, text=True)
+    said = f"{folder}/{name}: {30 << 30:,} bytes, too many to hold at once\n"
+    assert done.returncode == 0 and done.stdout == 2 * said, done.stderr
+
+
 def no_text(column):
     """Texts of which the first is not UTF-8."""
     first, *rest = (text.encode() for text in column.to_pylist())
