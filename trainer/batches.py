@@ -199,7 +199,8 @@ class Stream:
         if window >= len(windows):
             raise Misplaced(epoch, window, index)
         size = self.config.batch // self.runtime.world
-        with ThreadPoolExecutor(max_workers=1) as reader:
+        reader = ThreadPoolExecutor(max_workers=1)
+        try:
             ahead = reader.submit(self._load, windows[window])
             for number in range(window, len(windows)):
                 steps = ahead.result()
@@ -212,3 +213,5 @@ class Stream:
                 for at in range(index if number == window else 0, count):
                     batch = steps.batch(plan[at % len(plan)])  # a rank with fewer batches begins again
                     yield Turn(batch, number, at, (number + at / count) / len(windows))
+        finally:
+            reader.shutdown(wait=False, cancel_futures=True)  # a read under way would hold up whoever interrupts

@@ -14,7 +14,7 @@ import click
 
 from trainer import __version__, interrupt
 from trainer.config import PRESETS, Config, preset
-from trainer.errors import Failed, Interrupted, InvalidConfig, MissingExtra, TrainerError, refused
+from trainer.errors import Failed, Interrupted, InvalidConfig, InvalidText, MissingExtra, TrainerError, refused
 
 EXTRA = {"torch", "numpy", "pyarrow", "safetensors", "tensorboard", "fsspec", "huggingface_hub"}
 
@@ -197,6 +197,14 @@ def evaluate(
     click.echo(f"games per second   {result['pairs_per_second']:>10,.0f}")
 
 
+def read_lines() -> list[str]:
+    """The lines of standard input."""
+    try:
+        return [line.rstrip("\r\n") for line in sys.stdin]
+    except UnicodeDecodeError as error:
+        raise InvalidText(f"standard input: not {error.encoding}: {error.reason}") from error
+
+
 # A text may begin with a minus: what is no option of this command is a text.
 @main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("run")
@@ -212,7 +220,7 @@ def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
     from trainer.agent import Agent
 
     agent = Agent.from_pretrained(run, device)
-    lines = [*texts] or [line.rstrip("\r\n") for line in sys.stdin]
+    lines = [*texts] or read_lines()
     for game in agent.play(lines):
         if as_json:
             moves = [vars(move) for move in game.moves]

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +41,7 @@ from trainer.run import Run
 from trainer.seeding import derive
 from trainer.steps import Pairs, Steps
 
+T = TypeVar("T")
 ENDS = ("", "updates", "epochs", "perfection", "patience")  # why a run is finished, or that it is not
 
 
@@ -160,11 +161,7 @@ class Loop:
         trained = self.runtime.parallel(self.model, unused=self.model.has_unused)
         while not self.position.finished:
             self._epoch(trained, interrupt)
-            try:
-                with interrupt.at_once():
-                    record = self._finish_epoch()
-            except KeyboardInterrupt:
-                self._stop()
+            record = self._finish_epoch(interrupt)
             if self.runtime.main:
                 self.run.add_metrics(record)
                 self.reporter.epoch(record)
@@ -172,12 +169,14 @@ class Loop:
             self.position.finished = self._why_finished()
             if self.position.finished or self.position.updates - self.saved >= self.save_every:
                 self.save()
+            if interrupt.requested and not self.position.finished:
+                self._stop()
         return self.position
 
     def _epoch(self, trained: nn.Module, interrupt: Interrupt) -> None:
         at = self.position
         self.model.train()
-        for turn in self._turns():
+        for turn in self._turns(interrupt):
             loss = self._update(trained, turn)
             at.window, at.index, at.updates = turn.window, turn.index + 1, at.updates + 1
             done = (at.epoch + turn.progress) / self.config.epochs
@@ -188,15 +187,26 @@ class Loop:
                 self._stop()
             if at.updates - self.saved >= self.save_every:
                 self.save()
-            if self.config.updates and at.updates >= self.config.updates:
+            if self._spent():
                 break
 
-    def _turns(self) -> Iterator[Turn]:
+    def _turns(self, interrupt: Interrupt) -> Iterator[Turn]:
+        """What is left of the epoch; nobody who interrupts waits for data, which may be far away."""
         at = self.position
-        try:
-            yield from self.source.turns(at.epoch, at.window, at.index)
-        except Misplaced as error:  # only what was read can be
-            raise BadData(f"{self.run.last}: {error}") from error
+        if self._spent():  # stopped behind its last update
+            return
+        turns = self.source.turns(at.epoch, at.window, at.index)
+        while True:
+            try:
+                turn = self._droppable(interrupt, lambda: next(turns, None))
+            except Misplaced as error:  # only what was read can be
+                raise BadData(f"{self.run.last}: {error}") from error
+            if turn is None:
+                return
+            yield turn
+
+    def _spent(self) -> bool:
+        return bool(self.config.updates and self.position.updates >= self.config.updates)
 
     def _update(self, trained: nn.Module, turn: Turn) -> Tensor:
         at, config = self.position, self.config
@@ -220,8 +230,11 @@ class Loop:
             self.tally += count(scores, batch.actions, loss.detach())
         return loss.detach()
 
-    def _finish_epoch(self) -> dict[str, Any]:
-        """Adapt the loss, validate, keep the best, and move on to the next epoch."""
+    def _finish_epoch(self, interrupt: Interrupt) -> dict[str, Any]:
+        """Adapt the loss, validate, keep the best, and move on to the next epoch.
+
+        Only the validation may be dropped half-way: behind it a checkpoint would be of no epoch.
+        """
         at, config = self.position, self.config
         rows, loss, right, *slots = self.runtime.total(self.tally).tolist()
         if not rows:
@@ -239,16 +252,16 @@ class Loop:
             "learning_rate": at.rate,
             "best": False,
         }
-        last = at.epoch + 1 == config.epochs or bool(config.updates and at.updates >= config.updates)
+        last = at.epoch + 1 == config.epochs or self._spent()
         due = (at.epoch + 1) % config.validate_every == 0 and self.source.playable(at.updates)
         if last or due:
-            record["validation"], measure = self._validate()
+            record["validation"], measure = self._droppable(interrupt, self._validate)
             record["best"] = at.best is None or measure > at.best
             if record["best"]:
-                at.best, at.best_epoch = measure, at.epoch
                 if self.runtime.main:
                     facts = {"epoch": at.epoch, "updates": at.updates, "validation": record["validation"]}
                     save_checkpoint(self.run.best, self.model.state_dict(), facts)
+                at.best, at.best_epoch = measure, at.epoch  # only of weights that are on the disk
         if self.adaptive:
             self.weights = slot_weights(accuracy).to(self.runtime.device)
         self.tally.zero_()
@@ -279,7 +292,7 @@ class Loop:
 
     def _why_finished(self) -> str:
         at, config = self.position, self.config
-        if config.updates and at.updates >= config.updates:
+        if self._spent():
             return "updates"
         if at.epoch >= config.epochs:
             return "epochs"
@@ -287,7 +300,17 @@ class Loop:
             return "perfection"  # no later checkpoint could be better
         return "patience" if at.epoch - 1 - at.best_epoch >= config.patience else ""
 
-    def _stop(self) -> None:
+    def _droppable(self, interrupt: Interrupt, work: Callable[[], T]) -> T:
+        """Do what leaves the run as it is, so that an interrupt stops it at once; one of several ranks only ends."""
+        try:
+            with interrupt.at_once():
+                return work()
+        except KeyboardInterrupt:
+            if not interrupt.active:
+                raise
+            self._stop()
+
+    def _stop(self) -> NoReturn:
         self.save()
         raise Interrupted(f"stopped in epoch {self.position.epoch}; --resume goes on from here")
 

@@ -52,7 +52,7 @@ def publish(run: Path, to: str, private: bool = False) -> str:
 
 
 def check_folder(run: Path, folder: Path) -> None:
-    """Refuse to overwrite what is not a published agent: a run, or somebody's own pages."""
+    """Refuse to overwrite what is not a published agent: a run, or somebody's own pages or weights."""
     if folder.resolve() == run.resolve() or (folder / "last.safetensors").exists():
         raise FolderConflict(f"{folder}: it is the folder of a run: name another")
     page = folder / "README.md"
@@ -60,6 +60,8 @@ def check_folder(run: Path, folder: Path) -> None:
         raise FolderConflict(f"{page}: not the card of an agent: name another folder")
     if (folder / "config.json").exists():
         Description.read(folder / "config.json")
+    elif (weights := folder / "model.safetensors").exists():  # ours come after their config
+        raise FolderConflict(f"{weights}: not the weights of an agent: name another folder")
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,22 @@ def test_edit_shows_every_step(run):
     assert call("edit", run, "- 3 + 6").stdout.startswith("     - 3 + 6\n")  # a minus is no option
 
 
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [("utf-8:strict", "standard input: not utf-8: "), ("utf-8:surrogateescape", "not valid Unicode")],
+)
+def test_lines_that_are_no_text_get_one_line(command, run, setting, message):
+    done = subprocess.run(
+        [sys.executable, "-m", "trainer", "edit", run],
+        input=b"3 6 2 5\n3 \xff 2\n",
+        env=command.environment | {"PYTHONIOENCODING": setting},
+        capture_output=True,
+    )
+    lines = done.stderr.decode().splitlines()
+    assert done.returncode == 2 and not done.stdout
+    assert len(lines) == 1 and lines[0].startswith("Error: ") and message in lines[0]
+
+
 def test_models_are_listed_with_their_parameters(insert):
     assert "dual decoders (D2)" in call("models").stdout
     counts = json.loads(call("models", "--data", insert, "--preset", "paper", "--json").stdout)

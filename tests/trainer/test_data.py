@@ -217,6 +217,14 @@ def replaced(folder, name, rows, **changes):
     return folder
 
 
+def in_step(folder, name):
+    """A manifest that knows the bytes of a shard."""
+    manifest, content = json.loads((folder / "manifest.json").read_text()), (folder / name).read_bytes()
+    sha256 = reference.hashlib.sha256(content).hexdigest()
+    manifest["files"][name] |= {"sha256": sha256, "bytes": len(content)}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
 LOADERS = """
 import resource, sys, torch
 resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
@@ -278,6 +286,67 @@ def test_texts_are_counted_before_they_are_words(insert, monkeypatch):
     monkeypatch.setattr(steps_module, "MAX_TABLE", 1 << 11)  # more than the ids need
     with pytest.raises(BadData, match="pairs/validation: its rows would take"):
         load_pairs(dataset, "validation", contract)
+
+
+HOLLOW = """
+import resource, sys
+from pathlib import Path
+from trainer.config import preset
+from trainer.errors import BadData
+from trainer.progress import Reporter
+from trainer.training import fit
+resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+for number, changes in enumerate(({}, {"stream": True})):
+    try:
+        config = preset("cpu", width=8, layers=1, updates=1, **changes)
+        fit(sys.argv[1], config, Path(sys.argv[2], str(number)), device="cpu", reporter=Reporter(quiet=True))
+        sys.exit("it was read")
+    except BadData as error:
+        print(error)
+"""
+
+
+def test_a_hole_in_a_shard_takes_no_memory(insert, tmp_path):
+    folder, name = copy(insert, tmp_path), "pairs/validation-00000-of-00001.parquet"
+    content = (folder / name).read_bytes()
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    with (folder / name).open("r+b") as file:  # the footer says where the rows are: they may lie before a hole
+        file.truncate((30 << 30) - footer)
+        file.seek(0, 2)
+        file.write(content[-footer:])
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"][name] |= {"bytes": 30 << 30}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    done = subprocess.run([sys.executable, "-c", HOLLOW, folder, tmp_path], capture_output=True, text=True)
+    said = f"{folder}/{name}: {30 << 30:,} bytes, too many to hold at once\n"
+    assert done.returncode == 0 and done.stdout == 2 * said, done.stderr
+
+
+def no_text(column):
+    """Texts of which the first is not UTF-8."""
+    first, *rest = (text.encode() for text in column.to_pylist())
+    cells = reference.pa.array([b"\xff\xfe" + first, *rest], reference.pa.binary())
+    return reference.pa.StringArray.from_buffers(len(cells), *cells.buffers()[1:])
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "changes"),
+    [
+        ("augmented/train", "state", {}),
+        ("augmented/train", "state", {"stream": True}),
+        ("pairs/validation", "source", {}),
+        ("pairs/train", "target", {"model": "end2end"}),
+    ],
+)
+def test_texts_that_are_none_are_named(insert, tmp_path, name, column, changes):
+    folder, file = copy(insert, tmp_path), f"{name}-00000-of-00001.parquet"
+    table = reference.pq.read_table(folder / file)
+    place = table.schema.get_field_index(column)
+    reference.pq.write_table(table.set_column(place, table.schema.field(place), no_text(table[column])), folder / file)
+    in_step(folder, file)
+    config = preset("cpu", width=8, layers=1, updates=1, **changes)
+    with pytest.raises(BadData, match=rf"{file}: .*UTF8"):
+        fit(folder, config, tmp_path / "run", device="cpu", reporter=Reporter(quiet=True))
 
 
 @pytest.mark.parametrize("tags", [False, True])

@@ -1,6 +1,8 @@
 import json
 import random
 import shutil
+import signal
+import sys
 
 import pytest
 import torch
@@ -13,7 +15,7 @@ from trainer.checkpoint import load_checkpoint, save_checkpoint
 from trainer.config import Config, preset
 from trainer.data import Dataset
 from trainer.device import Runtime
-from trainer.errors import BadData, Failed, FolderConflict, InvalidConfig, TrainerError
+from trainer.errors import BadData, Failed, FolderConflict, Interrupted, InvalidConfig, TrainerError
 from trainer.fit import Loop, learning_rate
 from trainer.models import MODELS
 from trainer.progress import Reporter
@@ -114,7 +116,9 @@ def test_resuming_from_any_update_ends_with_the_same_bits(tmp_path, changes):
 def test_a_run_cut_between_the_last_update_and_the_end_of_an_epoch_tells_the_same_story(insert, tmp_path, monkeypatch):
     fit(insert, tiny(), tmp_path / "whole", **QUIET, save_every=1)
     finish = Loop._finish_epoch
-    monkeypatch.setattr(Loop, "_finish_epoch", lambda self: finish(self) if self.position.epoch < 1 else 1 / 0)
+    monkeypatch.setattr(
+        Loop, "_finish_epoch", lambda self, stop: finish(self, stop) if self.position.epoch < 1 else 1 / 0
+    )
     with pytest.raises(ZeroDivisionError):
         fit(insert, tiny(), tmp_path / "cut", **QUIET, save_every=1)
     monkeypatch.undo()
@@ -124,6 +128,57 @@ def test_a_run_cut_between_the_last_update_and_the_end_of_an_epoch_tells_the_sam
         for run in ("whole", "cut")
     )
     assert whole == cut and same(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
+
+
+class Tapper:
+    """Ctrl-C at a certain line of the loop, or none: so it can count them."""
+
+    OUTER = Loop.train.__code__
+    INNER = (Loop._epoch.__code__, Loop._finish_epoch.__code__, save_checkpoint.__code__)
+
+    def __init__(self, at=-1):
+        self.at, self.lines, self.training = at, 0, False
+
+    def __enter__(self):
+        sys.settrace(self.enter)
+        return self
+
+    def __exit__(self, *error):
+        sys.settrace(None)
+
+    def enter(self, frame, event, value):
+        self.training |= frame.f_code is self.OUTER
+        return self.line if frame.f_code is self.OUTER or (self.training and frame.f_code in self.INNER) else None
+
+    def line(self, frame, event, value):
+        if event == "return" and frame.f_code is self.OUTER:
+            self.training = False
+        if event == "line":
+            self.lines += 1
+            if self.lines == self.at:
+                signal.raise_signal(signal.SIGINT)
+        return self.line
+
+
+def test_an_interrupt_at_any_line_is_made_good(tmp_path):
+    data = small_dataset(tmp_path / "data", "insert", train=12, held_out=2)
+    config = tiny(batch=32, updates=2, adaptive="on")
+    with Tapper() as whole:
+        fit(data, config, tmp_path / "whole", **QUIET)
+    stopped = 0
+    for at in range(1, whole.lines + 1, 2):  # each is a run
+        run = tmp_path / f"cut-{at}"
+        try:
+            with Tapper(at):
+                fit(data, config, run, **QUIET)
+        except Interrupted:  # not where the run is finished anyway
+            stopped += 1
+            fit(data, config, run, **QUIET, resume=True)
+        for name in ("last", "best"):
+            assert same(weights(run, name), weights(tmp_path / "whole", name)), at
+        assert (run / "best.safetensors").read_bytes() == (tmp_path / "whole" / "best.safetensors").read_bytes()
+        assert story(run) == story(tmp_path / "whole")
+    assert stopped > whole.lines // 8
 
 
 def test_a_finished_run_stays_as_it_is(insert, tmp_path):

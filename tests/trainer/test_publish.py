@@ -76,10 +76,15 @@ def test_only_an_agent_is_overwritten(run, tmp_path):
     (mine / "README.md").write_text("# Mine")
     with pytest.raises(FolderConflict, match=r"README.md: not the card of an agent"):
         publish(run, str(mine))
+    assert (mine / "README.md").read_text() == "# Mine"
+    (mine / "README.md").rename(mine / "model.safetensors")
+    with pytest.raises(FolderConflict, match=r"model.safetensors: not the weights of an agent"):
+        publish(run, str(mine))
+    assert [(path.name, path.read_text()) for path in mine.iterdir()] == [("model.safetensors", "# Mine")]
     before = (run / "config.json").read_bytes()
     with pytest.raises(FolderConflict, match="folder of a run"):
         publish(run, str(run))
-    assert (mine / "README.md").read_text() == "# Mine" and (run / "config.json").read_bytes() == before
+    assert (run / "config.json").read_bytes() == before
 
 
 def test_without_weights_nothing_is_published(run, tmp_path):

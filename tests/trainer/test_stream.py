@@ -1,8 +1,10 @@
 """Training beyond memory learns what training in memory learns, and holds no more of a long dataset than of a short."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 import tracemalloc
 from collections import defaultdict
 from dataclasses import replace
@@ -14,6 +16,7 @@ import torch
 from tests.trainer.reference import small_dataset
 from trainer import data as data_module
 from trainer.batches import Stream
+from trainer.checkpoint import load_checkpoint
 from trainer.config import preset
 from trainer.data import Dataset, leading
 from trainer.device import Runtime
@@ -130,6 +133,53 @@ def test_the_validation_of_a_stream_is_bounded_too(run, tmp_path):
     for name, changes, games in (("memory", {}, 30), ("stream", {"stream": True, "stream_rows": 80}, some)):
         fit(tmp_path / "data", preset("cpu", **settings, **changes), tmp_path / name, **QUIET)
         assert story(tmp_path / name)[-1]["validation"]["pairs"] == games
+
+
+FAR = """
+import sys, time
+from trainer import interrupt
+interrupt.ready()
+from trainer.__main__ import main
+from trainer.data import Dataset
+check, seen = Dataset.check, []
+def far(self, shard):
+    seen.append(shard)
+    if len(seen) == 2:
+        print("waits", flush=True)
+        time.sleep(30)
+    check(self, shard)
+Dataset.check = far
+main()
+"""
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_does_not_wait_for_a_read(command, tmp_path):
+    data = small_dataset(tmp_path / "data", "edit", train=60, held_out=4, shards=3)
+    settings = {"width": 8, "layers": 1, "batch": 16, "updates": 60, "stream": True, "stream_rows": 10}
+    fit(data, preset("cpu", **settings), tmp_path / "whole", **QUIET)
+    options = [
+        f"--{name.replace('_', '-')}" + (f"={value}" if value is not True else "") for name, value in settings.items()
+    ]
+    arguments = ["fit", str(data), "--preset=cpu", "--device=cpu", "--threads=1", f"--out={tmp_path / 'cut'}", *options]
+    with subprocess.Popen(
+        [sys.executable, "-c", FAR, *arguments],
+        env=command.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline() == "waits\n"
+        time.sleep(1)  # the first window is used up
+        since = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and errors.splitlines()[-1].startswith("Error: stopped in epoch 0"), errors
+    assert time.monotonic() - since < 5  # less than one, unless the machine is busy
+    fit(data, preset("cpu", **settings), tmp_path / "cut", **QUIET, resume=True)
+    for name in ("last", "best"):
+        one, two = (load_checkpoint(tmp_path / run / f"{name}.safetensors")[0] for run in ("whole", "cut"))
+        assert one.keys() == two.keys() and all(one[key].equal(two[key]) for key in one)
 
 
 MEASURE = """
