@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from aegen.aside import Aside
@@ -29,6 +30,7 @@ from aegen.unfolding import MAX_GROUP, references, unfolded
 ROW_GROUP = 1 << 16
 DESCRIPTION_KEY = "aegen"
 MAX_FOOTER = 1 << 27  # bytes of Parquet metadata that a reader takes memory for, the description included
+MAX_TOKENS = 1 << 20  # of one text: each takes many times its bytes once it is split; contracts allow as many
 UNREACHED = (ConnectionError, TimeoutError)  # of a storage: nothing is said of the file, and it can be tried again
 # What pyarrow raises on a damaged or hostile file.
 DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, RuntimeError, OverflowError, MemoryError)
@@ -254,6 +256,9 @@ def read_batches(path: Path | Remote, config: str, columns: list[str] | None = N
                 for batch in file.iter_batches(batch_size=ROW_GROUP, row_groups=[group], columns=columns):
                     if any(map(_empty_cells, batch.columns)):
                         raise BadData(f"{path}: a row with an empty cell")
+                    batch.validate(full=True)  # Arrow itself takes any bytes for texts
+                    if any(map(_too_long, batch.columns)):
+                        raise BadData(f"{path}: a text of more than {MAX_TOKENS:,} tokens")
                     yield batch
     except UNREACHED as error:
         raise Failed(f"{path}: {short(error)}") from None
@@ -264,6 +269,14 @@ def read_batches(path: Path | Remote, config: str, columns: list[str] | None = N
 def _empty_cells(column: pa.Array) -> bool:
     """Whether something is missing in a column, or within a list of it."""
     return bool(column.null_count) or (pa.types.is_list(column.type) and bool(column.values.null_count))
+
+
+def _too_long(column: pa.Array) -> bool:
+    """Whether a text has too many tokens; they are counted only where it has the bytes for so many."""
+    texts = column.flatten() if pa.types.is_list(column.type) else column
+    if not pa.types.is_string(texts.type) or (pc.max(pc.binary_length(texts)).as_py() or 0) < MAX_TOKENS:
+        return False
+    return bool(pc.max(pc.count_substring(texts, " ")).as_py() >= MAX_TOKENS)
 
 
 def _first_line(error: BaseException) -> str:

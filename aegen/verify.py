@@ -25,6 +25,7 @@ from aegen.shards import SCHEMAS, file_info, open_shard, read_batches, shard_nam
 from aegen.spec import SPLITS, Spec
 
 Findings = dict[str, int]
+HELD_TOKENS = 1 << 26  # of states whose outcome is remembered
 STEP_CONFIGS = ("expert", "variants_expert", "augmented", "tags")
 
 
@@ -139,7 +140,9 @@ def check_pairs(path: Path, config: str, split: str, spec: Spec | None) -> int:
 def equation_numbers(texts: pa.StringArray, spec: Spec) -> Integers:
     """The number of each equation in its space; -1 for a text that is no true equation of this N and L."""
     space, kind = Space(spec.n, spec.l), integer_type(spec.n, spec.l)
-    ragged, _ = intern(texts, arithmetic_vocabulary(spec.n).to_pylist())
+    longest = 2 * spec.l * (len(str(spec.n + 1)) + 1)  # bytes; more is no equation, and would take many more once split
+    fitting = pc.if_else(pc.less_equal(pc.binary_length(texts), longest), texts, "")
+    ragged, _ = intern(fitting, arithmetic_vocabulary(spec.n).to_pylist())
     numbers = np.full(len(texts), -1, dtype=np.int64)
     for signed in (False, True):
         (rows,) = np.nonzero(ragged.lengths == 2 * spec.l - 1 + signed)
@@ -266,7 +269,8 @@ def overlaps(folder: Folder, manifest: Manifest) -> dict[str, int]:
 
 def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int:
     """Replay every trajectory through the environment to its pair's goal. Steps seen."""
-    step = lru_cache(maxsize=1 << 16)(contract.environment.step)
+    kept = min(1 << 16, HELD_TOKENS // (contract.max_state + 1))
+    step = lru_cache(maxsize=kept)(contract.environment.step)
     wanted = _texts(pairs)
     rows = 0
     trajectory: tuple[int, int] | None = None
@@ -279,6 +283,8 @@ def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int
     for batch in read_batches(path, config):
         for pair, origin, index, state, action in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             tokens = split_state(state)
+            if len(tokens) > contract.max_state:
+                raise wrong(f"a state of {len(tokens):,} tokens, the metadata says {contract.max_state:,} at most")
             if expected is None:
                 if origin == 0:
                     seen_pair, source, goal = next(wanted, (-1, "", ""))

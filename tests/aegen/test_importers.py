@@ -236,6 +236,7 @@ def test_unequal_lengths(tmp_path):
         ("a.csv", "", {"kind": "xyz"}, "kind=xyz"),
         ("a.csv", "", {"kind": "parallel"}, "two files"),
         ("a.csv", "", {"max_tokens": 0}, "max_tokens=0"),
+        ("a.csv", "", {"max_tokens": 1 << 21}, "max_tokens=2097152: expected at most 1,048,576"),
     ],
 )
 def test_bad_files_and_options(name, content, options, message, tmp_path):

@@ -11,13 +11,15 @@ import pytest
 from Levenshtein import distance
 
 from aegen import pipeline
+from aegen.columns import intern
+from aegen.contract import MAX_STATE
 from aegen.engine import Local
 from aegen.errors import BadData
 from aegen.folder import MANIFEST, Folder
-from aegen.shards import DESCRIPTION_KEY, file_info
+from aegen.shards import DESCRIPTION_KEY, MAX_TOKENS, file_info
 from aegen.spec import Spec
 from aegen.stats import stats
-from aegen.verify import verify
+from aegen.verify import equation_numbers, verify
 
 NAME = "expert/train-00000-of-00001.parquet"
 PAIRS = "pairs/train-00000-of-00001.parquet"
@@ -109,6 +111,57 @@ def test_rows_that_mean_something_wrong(folder, case):
         verify(folder, Local())
 
 
+def raw(column, row, entry):
+    """Bytes for a text, whatever they are."""
+
+    def change(table):
+        values = [value.encode() for value in table[column].to_pylist()]
+        values[row] = entry
+        texts = pa.array(values, pa.binary()).cast(pa.string(), safe=False)
+        return table.set_column(table.schema.get_field_index(column), column, texts)
+
+    return change
+
+
+def _no_text(actions):
+    lists = [[b"\xff" for _ in action] for action in actions.to_pylist()]
+    return pa.array(lists, pa.list_(pa.binary())).cast(pa.list_(pa.string()), safe=False)
+
+
+NO_TEXT = {
+    "action": lambda table: table.set_column(4, "action", _no_text(table["action"])),
+    **{column: raw(column, 0, b"\xff\xfe") for column in ("state", "source", "target")},
+}
+
+
+@pytest.mark.parametrize("column", NO_TEXT)
+def test_bytes_that_are_no_text_are_found(folder, column):
+    rewrite(folder, NAME if column in ("state", "action") else PAIRS, NO_TEXT[column])
+    with pytest.raises(BadData, match="damaged .*UTF8"):
+        verify(folder, Local())
+
+
+@pytest.mark.parametrize("name,column", [(PAIRS, "source"), (PAIRS, "target"), (NAME, "state")])
+def test_a_text_of_too_many_tokens_is_not_split(folder, name, column):
+    rewrite(folder, name, replace(column, 0, " " * (MAX_TOKENS - 1)))
+    with pytest.raises(BadData, match="no equation|source of|a state of 1,048,576 tokens"):
+        verify(folder, Local())
+    rewrite(folder, name, replace(column, 0, " " * MAX_TOKENS))
+    with pytest.raises(BadData, match=f"{name}: a text of more than 1,048,576 tokens"):
+        verify(folder, Local())
+
+
+def test_readers_take_as_many_tokens_as_contracts_allow():
+    assert MAX_TOKENS == MAX_STATE
+
+
+def test_what_is_too_long_for_an_equation_is_not_split(monkeypatch):
+    split = []
+    monkeypatch.setattr("aegen.verify.intern", lambda texts, tokens: split.append(texts) or intern(texts, tokens))
+    numbers = equation_numbers(pa.array([" " * 10**6, "2 + 2 + 2 = 6", "11 + 10 - 11 = 10", ""]), Spec("aor", 10, 4, 9))
+    assert (numbers >= 0).tolist() == [False, True, True, False] and split[0].nbytes < 100
+
+
 @pytest.mark.parametrize(
     "describe,message",
     [
@@ -152,6 +205,13 @@ def pairs_only(tmp_path):
     folder = Folder(tmp_path / "pairs")
     pipeline.generate(Spec("aec", 10, 4, 120), folder, Local())
     return folder
+
+
+@pytest.mark.parametrize("command", ["verify", "show", "card", "stats", "trajectories"])
+def test_every_command_names_bytes_that_are_no_text(pairs_only, command, run):
+    rewrite(pairs_only, PAIRS, NO_TEXT["source"])
+    errors = run(command, pairs_only.path, check=2).stderr
+    assert f"{PAIRS}: damaged (" in errors and len(errors.splitlines()) == 1
 
 
 def test_a_duplicate_is_found(pairs_only):
