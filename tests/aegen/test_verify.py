@@ -16,10 +16,11 @@ from aegen.contract import MAX_STATE
 from aegen.engine import Local
 from aegen.errors import BadData
 from aegen.folder import MANIFEST, Folder
+from aegen.importers import Import
 from aegen.shards import DESCRIPTION_KEY, MAX_TOKENS, file_info
 from aegen.spec import Spec
 from aegen.stats import stats
-from aegen.verify import equation_numbers, verify
+from aegen.verify import _distinct_sources, equation_numbers, overlaps, verify
 
 NAME = "expert/train-00000-of-00001.parquet"
 PAIRS = "pairs/train-00000-of-00001.parquet"
@@ -239,6 +240,22 @@ def test_a_leak_is_found(pairs_only):
     rewrite(pairs_only, test, replace("source", *fitting(pairs_only, sources_of(pairs_only, PAIRS), test)))
     with pytest.raises(BadData, match="1 sources occur in two splits"):
         verify(pairs_only, Local())
+
+
+def test_shared_sources_are_counted_once_each_and_not_held(tmp_path):
+    rows = {"train": [0, 0, 1, 2, 3], "validation": [3, 3, 4], "test": [0, 1, 1, 3, 5, 5]}
+    texts = ["", "\N{GRINNING FACE} z", *(f"a rather long source {number}" for number in range(4))]
+    lines = [
+        json.dumps({"source": texts[one], "target": "t", "split": split})
+        for split, many in rows.items()
+        for one in many
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    folder = Folder(tmp_path / "d")
+    manifest, _ = pipeline.import_pairs(Import((tmp_path / "a.jsonl",), rows_per_shard=2), folder)
+    assert overlaps(folder, manifest) == {"train/validation": 1, "train/test": 3, "validation/test": 1}
+    assert [_distinct_sources(folder, manifest, "pairs", split).nbytes for split in rows] == [4 * 16, 2 * 16, 4 * 16]
+    assert not len(_distinct_sources(folder, manifest, "variants", "train"))
 
 
 @pytest.mark.parametrize(
