@@ -129,6 +129,14 @@ def _no_text(actions):
     return pa.array(lists, pa.list_(pa.binary())).cast(pa.list_(pa.string()), safe=False)
 
 
+@pytest.mark.parametrize("command", [("show",), ("show", "--json"), ("card",)])
+def test_a_step_without_an_action_is_found(folder, command, run):
+    name = "augmented/train-00000-of-00001.parquet"
+    rewrite(folder, name, replace("action", 0, []))
+    errors = run(command[0], folder.path, *command[1:], check=2).stderr
+    assert f"{name}: a step without an action" in errors and len(errors.splitlines()) == 1
+
+
 NO_TEXT = {
     "action": lambda table: table.set_column(4, "action", _no_text(table["action"])),
     **{column: raw(column, 0, b"\xff\xfe") for column in ("state", "source", "target")},
