@@ -24,7 +24,7 @@ from aegen.json_text import FORMAT
 from aegen.progress import Progress, silent
 from aegen.readers import Row, open_reader
 from aegen.sampling import derive_key
-from aegen.shards import PAIRS, ROW_GROUP, FileInfo, shard_name, write_shard
+from aegen.shards import MAX_TOKENS, PAIRS, ROW_GROUP, FileInfo, shard_name, write_shard
 from aegen.spec import SPLITS, TASKS
 
 Parsed = tuple[str, str, str]  # split, source, target
@@ -58,6 +58,8 @@ class Import:
         for name in ("max_tokens", "rows_per_shard"):
             if getattr(self, name) < 1:
                 raise InvalidSpec(f"{name}={getattr(self, name)}: expected at least 1")
+        if self.max_tokens > MAX_TOKENS:  # no reader would take them
+            raise InvalidSpec(f"max_tokens={self.max_tokens}: expected at most {MAX_TOKENS:,}")
         if self.task != "text" and self.tokens != "words":
             raise InvalidSpec(f"tokens={self.tokens}: equations ({self.task}) are made of words")
         _ = self.shares

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aegen.errors import BadData, InvalidSpec, MissingExtra
+from aegen.shards import DAMAGED, check_footer, first_line, unfolding
 
 if TYPE_CHECKING:
     from aegen.importers import Import
@@ -142,6 +143,25 @@ class Released:
         return [entry for part in self._parts() for entry in part.inputs()]
 
 
+class _RowByRow:
+    """The lines of a file for ``csv``, which holds a whole row: whoever has read one says so."""
+
+    def __init__(self, file: TextIO) -> None:
+        self.file, self.held = file, 0  # characters of the row
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self.file.readline(MAX_LINE)
+        self.held += len(line)
+        if self.held >= MAX_LINE:
+            raise csv.Error(f"a row of more than {MAX_LINE:,} characters")
+        if not line:
+            raise StopIteration
+        return line
+
+
 class _Tsv(csv.excel_tab):
     """Never quoted: a tab ends a field, a line break ends a row, and a quotation mark is a character."""
 
@@ -185,17 +205,23 @@ class Table:
         csv.field_size_limit(MAX_LINE)
         # Bytes that are no UTF-8 come through as characters that the importer refuses, row by row.
         with _open(self.path) as file:
-            reader = csv.DictReader(file, dialect=dialect, strict=True)
-            for name in (self.source, self.target):
-                if name not in (reader.fieldnames or []):
-                    there = ", ".join(reader.fieldnames or [])
-                    raise BadData(f"{self.path.name}: no column {name!r}; there are {there}")
+            lines = _RowByRow(file)
+            reader = csv.reader(lines, dialect=dialect, strict=True)
             try:
-                for record in reader:
-                    short = None in record or None in record.values()
-                    yield reader.line_num, record, "another number of columns than the header" if short else ""
+                header = next(reader, [])
+                self._check_columns(header)
+                for fields in reader:
+                    lines.held = 0
+                    if fields:  # not an empty line
+                        problem = "" if len(fields) == len(header) else "another number of columns than the header"
+                        yield reader.line_num, dict(zip(header, fields, strict=False)), problem
             except csv.Error as error:
-                raise BadData(f"{self.path.name}:{reader.line_num}: {error}") from None
+                raise BadData(f"{self.path.name}:{max(1, reader.line_num)}: {error}") from None
+
+    def _check_columns(self, there: list[str]) -> None:
+        for name in (self.source, self.target):
+            if name not in there:
+                raise BadData(f"{self.path.name}: no column {name!r}; there are {', '.join(map(repr, there))}")
 
     def _jsonl(self) -> Iterator[tuple[int, dict[str, Any], str]]:
         for number, (_, text, problem) in enumerate(_lines(self.path), start=1):
@@ -211,15 +237,38 @@ class Table:
 
     def _parquet(self) -> Iterator[tuple[int, dict[str, Any], str]]:
         try:
+            check_footer(self.path)
             with pq.ParquetFile(self.path) as file:
-                names = [name for name in (self.source, self.target, "split") if name in file.schema_arrow.names]
+                names = self._text_columns(file.schema_arrow)
                 number = 0
-                for batch in file.iter_batches(columns=names):
-                    for record in batch.to_pylist():
+                for batch in unfolding(self.path, file, names):
+                    columns = [batch.column(name).cast(pa.large_binary()).to_pylist() for name in names]
+                    for cells in zip(*columns, strict=True):
                         number += 1
-                        yield number, record, ""
-        except (OSError, pa.ArrowException) as error:
-            raise BadData(f"{self.path}: not a readable Parquet file ({str(error).splitlines()[0]})") from None
+                        yield number, *self._decoded(names, cells)
+        except DAMAGED as error:
+            raise BadData(f"{self.path}: not a readable Parquet file ({first_line(error)})") from None
+
+    def _text_columns(self, schema: pa.Schema) -> list[str]:
+        """Those that are read; what is nested or no text could take any memory."""
+        self._check_columns(schema.names)
+        names = [name for name in dict.fromkeys((self.source, self.target, "split")) if name in schema.names]
+        if "split" in names and schema.field("split").type == pa.null():
+            names.remove("split")
+        for name in names:
+            kind = schema.field(name).type
+            kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+            if kind not in (pa.string(), pa.large_string(), pa.string_view()):
+                raise BadData(f"{self.path.name}: column {name!r} holds no text")
+        return names
+
+    @staticmethod
+    def _decoded(names: list[str], cells: tuple[bytes | None, ...]) -> tuple[dict[str, Any], str]:
+        """A record; bytes that are no UTF-8 come through as they do from CSV."""
+        if any(len(cell) > MAX_LINE for cell in cells if cell):
+            return {}, f"a text of more than {MAX_LINE:,} bytes"
+        texts = (cell if cell is None else cell.decode(errors="surrogateescape") for cell in cells)
+        return dict(zip(names, texts, strict=True)), ""
 
     def inputs(self) -> list[dict[str, str]]:
         return _digests(self.path)
@@ -313,23 +362,36 @@ class HubDataset:
                 loaded = datasets.load_from_disk(name)
             else:
                 loaded = datasets.load_dataset(name, config or None)
-        except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
-            raise BadData(f"{self.name}: {(str(error).splitlines() or ['cannot be loaded'])[0]}") from None
+        except Exception as error:  # whatever it stumbles over in a stranger's folder, of which it checks little
+            raise self._refused(error) from None
         return loaded if isinstance(loaded, dict) else {"": loaded}
+
+    def _refused(self, error: Exception) -> BadData:
+        return BadData(
+            f"{self.name}: the package datasets cannot read it ({type(error).__name__}: {first_line(error)})"
+        )
 
     def rows(self) -> Iterator[Row]:
         for split, data in self._load().items():
             for name in (self.source, self.target):
                 if name not in data.column_names:
-                    raise BadData(f"{self.name}: no column {name!r}; there are {', '.join(data.column_names)}")
+                    raise BadData(
+                        f"{self.name}: no column {name!r}; there are {', '.join(map(repr, data.column_names))}"
+                    )
             known = split if split in ("train", "validation", "test") else None
-            for number, record in enumerate(data, start=1):
-                source, target = record[self.source], record[self.target]
+            for number, (source, target) in enumerate(self._pairs(data), start=1):
                 row = Row(f"{self.name}/{split or 'all'}:{number}", split=known)
                 if isinstance(source, str) and isinstance(target, str):
                     yield replace(row, source=source, target=target)
                 else:
                     yield replace(row, problem="no text")
+
+    def _pairs(self, data: Any) -> Iterator[tuple[Any, Any]]:
+        try:
+            for record in data:
+                yield record[self.source], record[self.target]
+        except Exception as error:
+            raise self._refused(error) from None
 
     def inputs(self) -> list[dict[str, str]]:
         return [{"name": Path(self.name).name, "sha256": "-".join(data._fingerprint for data in self._load().values())}]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from aegen.aside import Aside
@@ -29,6 +30,7 @@ from aegen.unfolding import MAX_GROUP, references, unfolded
 ROW_GROUP = 1 << 16
 DESCRIPTION_KEY = "aegen"
 MAX_FOOTER = 1 << 27  # bytes of Parquet metadata that a reader takes memory for, the description included
+MAX_TOKENS = 1 << 20  # of one text: each takes many times its bytes once it is split; contracts allow as many
 UNREACHED = (ConnectionError, TimeoutError)  # of a storage: nothing is said of the file, and it can be tried again
 # What pyarrow raises on a damaged or hostile file.
 DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, RuntimeError, OverflowError, MemoryError)
@@ -191,7 +193,7 @@ def write_shard(
 def open_shard(path: Path | Remote, config: str | None = None) -> tuple[pq.ParquetFile, Description]:
     """A shard and its description, checked before any row is read; every error names the file."""
     try:
-        _check_footer(path)
+        check_footer(path)
         file = _parquet(path)
         schema, metadata = file.schema_arrow, file.metadata
         raw = (metadata.metadata or {}).get(DESCRIPTION_KEY.encode())
@@ -201,7 +203,7 @@ def open_shard(path: Path | Remote, config: str | None = None) -> tuple[pq.Parqu
     except UNREACHED as error:
         raise Failed(f"{path}: {short(error)}") from None
     except DAMAGED as error:
-        raise BadData(f"{path}: not a readable Parquet file ({_first_line(error)})") from None
+        raise BadData(f"{path}: not a readable Parquet file ({first_line(error)})") from None
     if not all(0 <= size <= MAX_GROUP for size in groups):
         raise BadData(f"{path}: a row group of {max(groups):,} bytes; expected at most {MAX_GROUP:,}")
     if raw is None:
@@ -229,7 +231,7 @@ def text_facts(about: Description, where: object) -> Description:
     return found
 
 
-def _check_footer(path: Path | Remote) -> None:
+def check_footer(path: Path | Remote) -> None:
     """Refuse a footer that is larger than any of ours before anybody takes memory for it."""
     with path.open("rb") as file:
         file.seek(0, os.SEEK_END)
@@ -245,20 +247,29 @@ def read_batches(path: Path | Remote, config: str, columns: list[str] | None = N
     """The rows of a shard, one row group at a time."""
     file, _ = open_shard(path, config)
     try:
-        referring = references(file.metadata)
-        with file, _parquet(path, metadata=file.metadata, read_dictionary=referring) as folded:
-            for group in range(file.num_row_groups):
-                size = unfolded(folded, group, referring)
-                if size > MAX_GROUP:
-                    raise BadData(f"{path}: a row group that unfolds to {size:,} bytes; expected at most {MAX_GROUP:,}")
-                for batch in file.iter_batches(batch_size=ROW_GROUP, row_groups=[group], columns=columns):
-                    if any(map(_empty_cells, batch.columns)):
-                        raise BadData(f"{path}: a row with an empty cell")
-                    yield batch
+        with file:
+            for batch in unfolding(path, file, columns):
+                if any(map(_empty_cells, batch.columns)):
+                    raise BadData(f"{path}: a row with an empty cell")
+                batch.validate(full=True)  # Arrow itself takes any bytes for texts
+                if any(map(_too_long, batch.columns)):
+                    raise BadData(f"{path}: a text of more than {MAX_TOKENS:,} tokens")
+                yield batch
     except UNREACHED as error:
         raise Failed(f"{path}: {short(error)}") from None
     except DAMAGED as error:
-        raise BadData(f"{path}: damaged ({_first_line(error)})") from None
+        raise BadData(f"{path}: damaged ({first_line(error)})") from None
+
+
+def unfolding(path: Path | Remote, file: pq.ParquetFile, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    """The rows of any Parquet file, no row group of which takes more memory than it may."""
+    referring = references(file.metadata, columns)
+    with _parquet(path, metadata=file.metadata, read_dictionary=referring) as folded:
+        for group in range(file.num_row_groups):
+            size = unfolded(folded, group, referring, columns)
+            if size > MAX_GROUP:
+                raise BadData(f"{path}: a row group that unfolds to {size:,} bytes; expected at most {MAX_GROUP:,}")
+            yield from file.iter_batches(batch_size=ROW_GROUP, row_groups=[group], columns=columns)
 
 
 def _empty_cells(column: pa.Array) -> bool:
@@ -266,5 +277,13 @@ def _empty_cells(column: pa.Array) -> bool:
     return bool(column.null_count) or (pa.types.is_list(column.type) and bool(column.values.null_count))
 
 
-def _first_line(error: BaseException) -> str:
+def _too_long(column: pa.Array) -> bool:
+    """Whether a text has too many tokens; they are counted only where it has the bytes for so many."""
+    texts = column.flatten() if pa.types.is_list(column.type) else column
+    if not pa.types.is_string(texts.type) or (pc.max(pc.binary_length(texts)).as_py() or 0) < MAX_TOKENS:
+        return False
+    return bool(pc.max(pc.count_substring(texts, " ")).as_py() >= MAX_TOKENS)
+
+
+def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]

@@ -8,6 +8,7 @@ from itertools import islice
 from aegen.actions import DONE
 from aegen.contract import Contract, read_contract
 from aegen.edits import Splice
+from aegen.errors import BadData
 from aegen.escape import detokenize, split_state, unescape
 from aegen.folder import Folder, Manifest
 from aegen.shards import open_shard, read_batches, text_facts
@@ -41,6 +42,8 @@ def trajectories(
     for name in (manifest or folder.manifest()).shards(config, split):
         for batch in read_batches(folder / name, config):
             for row in batch.to_pylist():
+                if not row["action"]:
+                    raise BadData(f"{folder / name}: a step without an action")
                 current.append((row["origin"], row["state"], row["action"]))
                 if row["action"][0] == DONE or (config == "tags" and set(row["action"]) == {KEEP}):
                     yield row["pair"], current

@@ -18,7 +18,7 @@ DEMONSTRATIONS = ("expert", "augmented")
 
 
 def stats(folder: Folder) -> dict[str, Any]:
-    """All figures, and two that hold all rows in memory: sources shared by splits, distinct training steps."""
+    """All figures, and two that hold a hash of every row: sources shared by splits, distinct training steps."""
     manifest = folder.manifest()
     contracts = {c: read_contract(folder, manifest, c) for c in DEMONSTRATIONS if c in manifest.configs}
     found = figures(manifest, contracts, survey(folder, manifest, contracts, Local()))

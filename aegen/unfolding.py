@@ -19,15 +19,17 @@ PLAIN = {"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"}
 REFERENCES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 
 
-def _columns(metadata: pq.FileMetaData, group: int) -> Iterator[pq.ColumnChunkMetaData]:
+def _columns(metadata: pq.FileMetaData, group: int, wanted: list[str] | None) -> Iterator[pq.ColumnChunkMetaData]:
     row_group = metadata.row_group(group)
-    return map(row_group.column, range(row_group.num_columns))
+    for column in map(row_group.column, range(row_group.num_columns)):
+        if wanted is None or any(f"{column.path_in_schema}.".startswith(f"{name}.") for name in wanted):
+            yield column
 
 
-def references(metadata: pq.FileMetaData) -> list[str]:
+def references(metadata: pq.FileMetaData, wanted: list[str] | None = None) -> list[str]:
     """The columns of texts that refer to a dictionary: a few bytes of them can stand for gigabytes."""
     found = set()
-    for column in (column for group in range(metadata.num_row_groups) for column in _columns(metadata, group)):
+    for column in (column for group in range(metadata.num_row_groups) for column in _columns(metadata, group, wanted)):
         if column.physical_type == "BYTE_ARRAY" and ({*column.encodings} - PLAIN or column.has_dictionary_page):
             if foreign := {*column.encodings} - PLAIN - REFERENCES:
                 raise ValueError(f"texts encoded as {', '.join(sorted(foreign))}")
@@ -35,15 +37,16 @@ def references(metadata: pq.FileMetaData) -> list[str]:
     return sorted(found)
 
 
-def unfolded(folded: pq.ParquetFile, group: int, referring: list[str]) -> int:
+def unfolded(folded: pq.ParquetFile, group: int, referring: list[str], wanted: list[str] | None = None) -> int:
     """Bytes of a row group's values, at most, and of all texts that they refer to; its references stay such."""
-    size = 0
-    for column in _columns(folded.metadata, group):
+    size, names = 0, set(folded.schema_arrow.names)
+    for column in _columns(folded.metadata, group, wanted):
         size += max(column.total_uncompressed_size, 8 * column.num_values)
         if size > MAX_GROUP:
             break
         if column.path_in_schema in referring:
-            size += _referred(folded, group, column.path_in_schema.partition(".")[0], column.num_values)
+            path = column.path_in_schema  # strangers may have a dot in a name
+            size += _referred(folded, group, path if path in names else path.partition(".")[0], column.num_values)
     return size
 
 
@@ -60,4 +63,5 @@ def _referred(folded: pq.ParquetFile, group: int, name: str, count: int) -> int:
 
 def _texts(folded: pq.ParquetFile, group: int, name: str, rows: int) -> Iterator[pa.Array]:
     for batch in folded.iter_batches(batch_size=rows, row_groups=[group], columns=[name], use_threads=False):
-        yield batch.column(0).flatten() if pa.types.is_list(batch.column(0).type) else batch.column(0)
+        texts = batch.column(name)
+        yield texts.flatten() if pa.types.is_list(texts.type) else texts

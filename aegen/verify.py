@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,6 +27,9 @@ from aegen.shards import SCHEMAS, file_info, open_shard, read_batches, shard_nam
 from aegen.spec import SPLITS, Spec
 
 Findings = dict[str, int]
+Digests = npt.NDArray[np.bytes_]
+DIGEST = np.dtype("S16")
+HELD_TOKENS = 1 << 26  # of states whose outcome is remembered
 STEP_CONFIGS = ("expert", "variants_expert", "augmented", "tags")
 
 
@@ -139,7 +144,9 @@ def check_pairs(path: Path, config: str, split: str, spec: Spec | None) -> int:
 def equation_numbers(texts: pa.StringArray, spec: Spec) -> Integers:
     """The number of each equation in its space; -1 for a text that is no true equation of this N and L."""
     space, kind = Space(spec.n, spec.l), integer_type(spec.n, spec.l)
-    ragged, _ = intern(texts, arithmetic_vocabulary(spec.n).to_pylist())
+    longest = 2 * spec.l * (len(str(spec.n + 1)) + 1)  # bytes; more is no equation, and would take many more once split
+    fitting = pc.if_else(pc.less_equal(pc.binary_length(texts), longest), texts, "")
+    ragged, _ = intern(fitting, arithmetic_vocabulary(spec.n).to_pylist())
     numbers = np.full(len(texts), -1, dtype=np.int64)
     for signed in (False, True):
         (rows,) = np.nonzero(ragged.lengths == 2 * spec.l - 1 + signed)
@@ -227,16 +234,32 @@ def _leaking_variants(folder: Folder, manifest: Manifest) -> int:
     """Distinct sources of variants, all of them for training, that another split has too."""
     mine = _distinct_sources(folder, manifest, "variants", "train")
     others = [_distinct_sources(folder, manifest, "pairs", split) for split in SPLITS[1:]]
-    return sum(int(pc.sum(pc.is_in(other, value_set=mine)).as_py() or 0) for other in others)
+    return sum(_in_common(mine, other) for other in others)
 
 
-def _distinct_sources(folder: Folder, manifest: Manifest, config: str, split: str) -> pa.Array:
-    parts = [
-        batch.column("source")
-        for name in manifest.shards(config, split)
-        for batch in read_batches(folder / name, config, ["source"])
-    ]
-    return pc.unique(pa.chunked_array(parts, pa.string()))
+def _distinct_sources(folder: Folder, manifest: Manifest, config: str, split: str) -> Digests:
+    """One digest for each, sorted: texts would not fit into memory, and two of them alike nobody can make."""
+    parts = [np.empty(0, dtype=DIGEST)]
+    for name in manifest.shards(config, split):
+        for batch in read_batches(folder / name, config, ["source"]):
+            parts.append(_distinct(_digests(batch.column("source"))))
+    return _distinct(np.concatenate(parts))
+
+
+def _digests(texts: pa.StringArray) -> Digests:
+    raw = [blake2b(text, digest_size=DIGEST.itemsize).digest() for text in texts.cast(pa.binary()).to_pylist()]
+    return np.array(raw, dtype=DIGEST)
+
+
+def _distinct(digests: Digests) -> Digests:
+    digests.sort()  # numpy.unique takes several times as long
+    new = np.ones(len(digests), dtype=np.bool_)
+    new[1:] = digests[1:] != digests[:-1]
+    return digests[new]
+
+
+def _in_common(left: Digests, right: Digests) -> int:
+    return len(np.intersect1d(left, right, assume_unique=True))
 
 
 def _check_unique(folder: Folder, manifest: Manifest, spec: Spec) -> None:
@@ -256,8 +279,7 @@ def overlaps(folder: Folder, manifest: Manifest) -> dict[str, int]:
     distinct = {split: _distinct_sources(folder, manifest, "pairs", split) for split in SPLITS}
     found = {}
     for left, right in (("train", "validation"), ("train", "test"), ("validation", "test")):
-        shared = pc.sum(pc.is_in(distinct[right], value_set=distinct[left])).as_py()
-        found[f"{left}/{right}"] = int(shared or 0)
+        found[f"{left}/{right}"] = _in_common(distinct[left], distinct[right])
     return found
 
 
@@ -266,7 +288,8 @@ def overlaps(folder: Folder, manifest: Manifest) -> dict[str, int]:
 
 def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int:
     """Replay every trajectory through the environment to its pair's goal. Steps seen."""
-    step = lru_cache(maxsize=1 << 16)(contract.environment.step)
+    kept = min(1 << 16, HELD_TOKENS // (contract.max_state + 1))
+    step = lru_cache(maxsize=kept)(contract.environment.step)
     wanted = _texts(pairs)
     rows = 0
     trajectory: tuple[int, int] | None = None
@@ -279,6 +302,8 @@ def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int
     for batch in read_batches(path, config):
         for pair, origin, index, state, action in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             tokens = split_state(state)
+            if len(tokens) > contract.max_state:
+                raise wrong(f"a state of {len(tokens):,} tokens, the metadata says {contract.max_state:,} at most")
             if expected is None:
                 if origin == 0:
                     seen_pair, source, goal = next(wanted, (-1, "", ""))

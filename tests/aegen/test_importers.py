@@ -16,6 +16,7 @@ from aegen.errors import AegenError, BadData, FolderConflict, InvalidSpec
 from aegen.escape import detokenize, split_state
 from aegen.folder import MANIFEST, Folder
 from aegen.importers import Import
+from aegen.readers import Table
 from aegen.show import draw_pairs, draw_trajectories
 from aegen.stats import stats
 from aegen.verify import verify
@@ -218,6 +219,9 @@ def test_unequal_lengths(tmp_path):
     "name,content,options,message",
     [
         ("a.csv", "x,y\n1,2\n", {}, "no column 'source'"),
+        ("a.csv", '"x\ny",z\n1,2\n', {}, r"a.csv: no column 'source'; there are 'x\\ny', 'z'$"),
+        ("a.csv", '"a"b,source,target\n1,2,3\n', {}, "a.csv:1: ',' expected after"),
+        ("a.csv", 'source,target\n"a"b,c\n', {}, "a.csv:2: ',' expected after"),
         ("a.csv", "source,target\n1,2,3\n", {}, "a.csv:2: another number of columns"),
         ("a.jsonl", '{"source": "a", "target": "b"}\n{\n', {}, "a.jsonl:2: not valid JSON"),
         ("a.jsonl", '{"source": 1, "target": "b"}\n', {}, "a.jsonl:1: column 'source' holds no text"),
@@ -236,6 +240,7 @@ def test_unequal_lengths(tmp_path):
         ("a.csv", "", {"kind": "xyz"}, "kind=xyz"),
         ("a.csv", "", {"kind": "parallel"}, "two files"),
         ("a.csv", "", {"max_tokens": 0}, "max_tokens=0"),
+        ("a.csv", "", {"max_tokens": 1 << 21}, "max_tokens=2097152: expected at most 1,048,576"),
     ],
 )
 def test_bad_files_and_options(name, content, options, message, tmp_path):
@@ -243,6 +248,95 @@ def test_bad_files_and_options(name, content, options, message, tmp_path):
     with pytest.raises(AegenError, match=message) as caught:
         bring(tmp_path, tmp_path / name, **options)
     assert isinstance(caught.value, (BadData, InvalidSpec)) and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("row", ["a," * 600, 'a,"b\n",' * 300, '"a\n","b"\n' * 3 + ",".join("c" * 600)])
+def test_a_row_of_a_table_is_not_longer_than_a_line_may_be(row, tmp_path, monkeypatch):
+    monkeypatch.setattr("aegen.readers.MAX_LINE", 1000)
+    lines = ["source,target", *["a,b", ""] * 1000]  # all of them together are longer
+    write(tmp_path / "a.csv", [*lines, row])
+    with pytest.raises(BadData, match=r"a.csv:2\d\d\d: a row of more than 1,000 characters"):
+        bring(tmp_path, tmp_path / "a.csv", skip_bad=True)
+    _, manifest, _ = bring(tmp_path, write(tmp_path / "a.csv", lines))
+    assert manifest.rows("pairs") == 1000
+
+
+def test_a_file_of_one_line_is_not_read_whole(tmp_path):
+    with (tmp_path / "a.csv").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(BadData, match=r"a.csv:1: a row of more than 16,777,216 characters"):
+        next(Table(tmp_path / "a.csv", "csv", "source", "target").rows())
+
+
+def parquet_file(path, source, **options):
+    cells = source if isinstance(source, pa.Array) else pa.array(source)
+    pq.write_table(pa.table({"source": cells, "target": pa.array(["x"] * len(cells))}), path, **options)
+    return path
+
+
+def test_a_parquet_file_of_few_bytes_does_not_unfold_to_gigabytes(tmp_path):
+    one = pa.DictionaryArray.from_arrays(pa.array([0] * 3000, pa.int32()), pa.array(["2 " * 500_000]))
+    path = parquet_file(tmp_path / "a.parquet", one, store_schema=False, write_statistics=False, compression="zstd")
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(BadData, match=r"a.parquet: a row group that unfolds to [\d,]+ bytes"):
+        bring(tmp_path, path)
+    assert path.stat().st_size < 1 << 12 and pa.default_memory_pool().max_memory() - before < 1 << 27
+    path.write_bytes(path.read_bytes()[:-8] + (1 << 30).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(BadData, match="a.parquet: not a readable Parquet file"):
+        bring(tmp_path, path)
+
+
+def test_bytes_of_parquet_that_are_no_text_are_named_or_skipped(tmp_path):
+    cells = pa.array([b"a", b"\xff\xfe", "\u00e9 b".encode()]).cast(pa.string(), safe=False)
+    path = parquet_file(tmp_path / "a.parquet", cells)
+    with pytest.raises(BadData, match="a.parquet:2: not valid UTF-8"):
+        bring(tmp_path, path)
+    folder, manifest, _ = bring(tmp_path, path, skip_bad=True, split="100/0/0")
+    assert texts(folder, manifest) == [("a", "x"), ("\u00e9 b", "x")]
+
+
+@pytest.mark.parametrize(
+    "source,message",
+    [
+        (["a", "b" * 2000], "a.parquet:2: a text of more than 1,000 bytes"),
+        (["a", None], "a.parquet:2: column 'source' holds no text"),
+        ([1, 2], "a.parquet: column 'source' holds no text"),
+        ([["a"], ["b"]], "a.parquet: column 'source' holds no text"),
+        ([b"a", b"b"], "a.parquet: column 'source' holds no text"),
+    ],
+)
+def test_bad_cells_of_parquet(source, message, tmp_path, monkeypatch):
+    monkeypatch.setattr("aegen.readers.MAX_LINE", 1000)
+    with pytest.raises(BadData, match=message):
+        bring(tmp_path, parquet_file(tmp_path / "a.parquet", source))
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())])
+def test_texts_of_parquet_of_every_type(kind, tmp_path):
+    cells = pa.array(["a", "b", "a"])
+    cells = cells.dictionary_encode() if pa.types.is_dictionary(kind) else cells.cast(kind)
+    table = pa.table({"source.id": [1, 2, 3], "source": cells, "target": cells, "split": pa.nulls(3)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    folder, manifest, _ = bring(tmp_path, tmp_path / "a.parquet", split="100/0/0")
+    assert texts(folder, manifest) == [("a", "a"), ("b", "b"), ("a", "a")]
+
+
+@pytest.mark.parametrize("page", ["foo: [1", "dataset_info:\n  features: 7", "configs:\n- config_name: [1]"])
+def test_a_folder_that_datasets_cannot_read(page, tmp_path, run):
+    pytest.importorskip("datasets")
+    (tmp_path / "set").mkdir()
+    write(tmp_path / "set" / "train.csv", ["source,target", "a b,a c"])
+    (tmp_path / "set" / "README.md").write_text(f"---\n{page}\n---\n")
+    errors = run("import", "set", "--out", "d", check=2).stderr
+    assert "set: the package datasets cannot read it" in errors and len(errors.splitlines()) == 1
+
+
+def test_rows_that_datasets_cannot_read(tmp_path):
+    pytest.importorskip("datasets")
+    (tmp_path / "set").mkdir()
+    parquet_file(tmp_path / "set" / "train.parquet", pa.array([b"\xff"]).cast(pa.string(), safe=False))
+    with pytest.raises(BadData, match="set: the package datasets cannot read it"):
+        bring(tmp_path, tmp_path / "set")
 
 
 def test_a_missing_file(tmp_path):

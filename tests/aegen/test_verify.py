@@ -11,13 +11,16 @@ import pytest
 from Levenshtein import distance
 
 from aegen import pipeline
+from aegen.columns import intern
+from aegen.contract import MAX_STATE
 from aegen.engine import Local
 from aegen.errors import BadData
 from aegen.folder import MANIFEST, Folder
-from aegen.shards import DESCRIPTION_KEY, file_info
+from aegen.importers import Import
+from aegen.shards import DESCRIPTION_KEY, MAX_TOKENS, file_info
 from aegen.spec import Spec
 from aegen.stats import stats
-from aegen.verify import verify
+from aegen.verify import _distinct_sources, equation_numbers, overlaps, verify
 
 NAME = "expert/train-00000-of-00001.parquet"
 PAIRS = "pairs/train-00000-of-00001.parquet"
@@ -109,6 +112,65 @@ def test_rows_that_mean_something_wrong(folder, case):
         verify(folder, Local())
 
 
+def raw(column, row, entry):
+    """Bytes for a text, whatever they are."""
+
+    def change(table):
+        values = [value.encode() for value in table[column].to_pylist()]
+        values[row] = entry
+        texts = pa.array(values, pa.binary()).cast(pa.string(), safe=False)
+        return table.set_column(table.schema.get_field_index(column), column, texts)
+
+    return change
+
+
+def _no_text(actions):
+    lists = [[b"\xff" for _ in action] for action in actions.to_pylist()]
+    return pa.array(lists, pa.list_(pa.binary())).cast(pa.list_(pa.string()), safe=False)
+
+
+@pytest.mark.parametrize("command", [("show",), ("show", "--json"), ("card",)])
+def test_a_step_without_an_action_is_found(folder, command, run):
+    name = "augmented/train-00000-of-00001.parquet"
+    rewrite(folder, name, replace("action", 0, []))
+    errors = run(command[0], folder.path, *command[1:], check=2).stderr
+    assert f"{name}: a step without an action" in errors and len(errors.splitlines()) == 1
+
+
+NO_TEXT = {
+    "action": lambda table: table.set_column(4, "action", _no_text(table["action"])),
+    **{column: raw(column, 0, b"\xff\xfe") for column in ("state", "source", "target")},
+}
+
+
+@pytest.mark.parametrize("column", NO_TEXT)
+def test_bytes_that_are_no_text_are_found(folder, column):
+    rewrite(folder, NAME if column in ("state", "action") else PAIRS, NO_TEXT[column])
+    with pytest.raises(BadData, match="damaged .*UTF8"):
+        verify(folder, Local())
+
+
+@pytest.mark.parametrize("name,column", [(PAIRS, "source"), (PAIRS, "target"), (NAME, "state")])
+def test_a_text_of_too_many_tokens_is_not_split(folder, name, column):
+    rewrite(folder, name, replace(column, 0, " " * (MAX_TOKENS - 1)))
+    with pytest.raises(BadData, match="no equation|source of|a state of 1,048,576 tokens"):
+        verify(folder, Local())
+    rewrite(folder, name, replace(column, 0, " " * MAX_TOKENS))
+    with pytest.raises(BadData, match=f"{name}: a text of more than 1,048,576 tokens"):
+        verify(folder, Local())
+
+
+def test_readers_take_as_many_tokens_as_contracts_allow():
+    assert MAX_TOKENS == MAX_STATE
+
+
+def test_what_is_too_long_for_an_equation_is_not_split(monkeypatch):
+    split = []
+    monkeypatch.setattr("aegen.verify.intern", lambda texts, tokens: split.append(texts) or intern(texts, tokens))
+    numbers = equation_numbers(pa.array([" " * 10**6, "2 + 2 + 2 = 6", "11 + 10 - 11 = 10", ""]), Spec("aor", 10, 4, 9))
+    assert (numbers >= 0).tolist() == [False, True, True, False] and split[0].nbytes < 100
+
+
 @pytest.mark.parametrize(
     "describe,message",
     [
@@ -154,6 +216,13 @@ def pairs_only(tmp_path):
     return folder
 
 
+@pytest.mark.parametrize("command", ["verify", "show", "card", "stats", "trajectories"])
+def test_every_command_names_bytes_that_are_no_text(pairs_only, command, run):
+    rewrite(pairs_only, PAIRS, NO_TEXT["source"])
+    errors = run(command, pairs_only.path, check=2).stderr
+    assert f"{PAIRS}: damaged (" in errors and len(errors.splitlines()) == 1
+
+
 def test_a_duplicate_is_found(pairs_only):
     rewrite(pairs_only, PAIRS, _duplicate)
     with pytest.raises(BadData, match="1 equations occur twice"):
@@ -179,6 +248,22 @@ def test_a_leak_is_found(pairs_only):
     rewrite(pairs_only, test, replace("source", *fitting(pairs_only, sources_of(pairs_only, PAIRS), test)))
     with pytest.raises(BadData, match="1 sources occur in two splits"):
         verify(pairs_only, Local())
+
+
+def test_shared_sources_are_counted_once_each_and_not_held(tmp_path):
+    rows = {"train": [0, 0, 1, 2, 3], "validation": [3, 3, 4], "test": [0, 1, 1, 3, 5, 5]}
+    texts = ["", "\N{GRINNING FACE} z", *(f"a rather long source {number}" for number in range(4))]
+    lines = [
+        json.dumps({"source": texts[one], "target": "t", "split": split})
+        for split, many in rows.items()
+        for one in many
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    folder = Folder(tmp_path / "d")
+    manifest, _ = pipeline.import_pairs(Import((tmp_path / "a.jsonl",), rows_per_shard=2), folder)
+    assert overlaps(folder, manifest) == {"train/validation": 1, "train/test": 3, "validation/test": 1}
+    assert [_distinct_sources(folder, manifest, "pairs", split).nbytes for split in rows] == [4 * 16, 2 * 16, 4 * 16]
+    assert not len(_distinct_sources(folder, manifest, "variants", "train"))
 
 
 @pytest.mark.parametrize(
