@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from aegen.aside import Aside
-from aegen.errors import BadData, Failed, InvalidSpec
+from aegen.errors import BadData, InvalidSpec
 from aegen.json_text import check_format, parse_json
-from aegen.remote import Remote, short
+from aegen.remote import Remote
 from aegen.spec import SPLITS
 from aegen.unfolding import MAX_GROUP, references, unfolded
 
@@ -31,7 +31,6 @@ ROW_GROUP = 1 << 16
 DESCRIPTION_KEY = "aegen"
 MAX_FOOTER = 1 << 27  # bytes of Parquet metadata that a reader takes memory for, the description included
 MAX_TOKENS = 1 << 20  # of one text: each takes many times its bytes once it is split; contracts allow as many
-UNREACHED = (ConnectionError, TimeoutError)  # of a storage: nothing is said of the file, and it can be tried again
 # What pyarrow raises on a damaged or hostile file.
 DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, RuntimeError, OverflowError, MemoryError)
 
@@ -200,8 +199,6 @@ def open_shard(path: Path | Remote, config: str | None = None) -> tuple[pq.Parqu
         groups = [metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)]
     except FileNotFoundError:
         raise BadData(f"{path}: missing") from None
-    except UNREACHED as error:
-        raise Failed(f"{path}: {short(error)}") from None
     except DAMAGED as error:
         raise BadData(f"{path}: not a readable Parquet file ({first_line(error)})") from None
     if not all(0 <= size <= MAX_GROUP for size in groups):
@@ -255,8 +252,6 @@ def read_batches(path: Path | Remote, config: str, columns: list[str] | None = N
                 if any(map(_too_long, batch.columns)):
                     raise BadData(f"{path}: a text of more than {MAX_TOKENS:,} tokens")
                 yield batch
-    except UNREACHED as error:
-        raise Failed(f"{path}: {short(error)}") from None
     except DAMAGED as error:
         raise BadData(f"{path}: damaged ({first_line(error)})") from None
 

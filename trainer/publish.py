@@ -139,7 +139,10 @@ def upload(folder: Path, name: str, private: bool) -> str:
             page = Path(api.hf_hub_download(name, "README.md")).read_text(encoding="utf-8", errors="replace")
             if MARK not in page:
                 raise FolderConflict(f"{SCHEME}{name}: its card is not that of an agent: name another repository")
-        commit = api.upload_folder(repo_id=name, folder_path=folder, commit_message="Publish the agent and its card")
+        add = import_client().CommitOperationAdd
+        files = [add(path.name, path) for path in sorted(folder.iterdir())]
+        # Not upload_folder: it may make several commits, and nobody shall see a card without its weights.
+        commit = api.create_commit(name, files, commit_message="Publish the agent and its card")
         return str(commit.commit_url)
 
 

@@ -146,7 +146,7 @@ def far(self, shard):
     seen.append(shard)
     if len(seen) == 2:
         print("waits", flush=True)
-        time.sleep(30)
+        time.sleep(600)
     check(self, shard)
 Dataset.check = far
 main()
@@ -171,11 +171,9 @@ def test_an_interrupt_does_not_wait_for_a_read(command, tmp_path):
     ) as process:
         assert process.stdout.readline() == "waits\n"
         time.sleep(1)  # the first window is used up
-        since = time.monotonic()
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)  # the read would take longer
     assert process.returncode == 130 and errors.splitlines()[-1].startswith("Error: stopped in epoch 0"), errors
-    assert time.monotonic() - since < 5  # less than one, unless the machine is busy
     fit(data, preset("cpu", **settings), tmp_path / "cut", **QUIET, resume=True)
     for name in ("last", "best"):
         one, two = (load_checkpoint(tmp_path / run / f"{name}.safetensors")[0] for run in ("whole", "cut"))
