@@ -404,4 +404,4 @@ def test_a_name_that_nobody_could_record_is_refused(tmp_path, run):
     path = tmp_path / "\udcff.csv"
     path.write_text("source,target\na b,a\n")
     errors = run("import", path, "--out", "d", check=2).stderr
-    assert "not UTF-8" in errors and len(errors.splitlines()) == 1 and not (tmp_path / "d").exists()
+    assert "expected a name in UTF-8" in errors and len(errors.splitlines()) == 1 and not (tmp_path / "d").exists()
