@@ -105,7 +105,8 @@ class Local:
             return futures[-1]
 
         def ready(waiting: list[Future[Result]]) -> None:
-            wait(waiting, return_when=FIRST_COMPLETED)
+            while not wait(waiting, interrupt.LOOK, FIRST_COMPLETED).done:
+                pass
 
         try:
             yield from in_order(submit, ready, results, calls, 2 * self.workers)

@@ -14,6 +14,7 @@ CODE = 130
 SAID = "interrupted; what is finished is kept, and the same command goes on from there"
 HELD: set[int] = set()  # whoever has processes and files that are gone only after an end in good order
 ABANDONED: set[int] = set()  # calls that go on beside us
+LOOK = 0.1  # seconds: an interrupt that comes to another thread does not wake the one that waits
 AGAIN = 0.02  # seconds until an interrupt that waits for the end of an import comes again
 
 
@@ -40,7 +41,7 @@ def beside(function: Callable[[], Result]) -> Result:
     """Call another library that waits for threads of its own: a command that is interrupted does not wait with it."""
     if signal.getsignal(signal.SIGINT) is not _interrupt:
         return function()
-    from concurrent.futures import Future
+    from concurrent.futures import Future, wait
     from threading import Thread
 
     outcome: Future[Result] = Future()
@@ -51,8 +52,10 @@ def beside(function: Callable[[], Result]) -> Result:
         except BaseException as error:
             outcome.set_exception(error)
 
-    Thread(target=call, daemon=True).start()
     try:
+        Thread(target=call, daemon=True).start()
+        while not wait([outcome], LOOK).done:
+            pass
         return outcome.result()
     except KeyboardInterrupt:
         ABANDONED.add(id(outcome))
@@ -60,11 +63,14 @@ def beside(function: Callable[[], Result]) -> Result:
 
 
 def end() -> None:
-    """The end of an interrupted command: Python itself would wait for threads that nobody needs any more."""
-    if ABANDONED:
-        import atexit
+    """The end of an interrupted command: Python itself would wait for threads that nobody needs any more.
 
-        atexit._run_exitfuncs()
+    What other libraries would do at its end may wait for them too; of all that only folders of processes are removed.
+    """
+    if ABANDONED:
+        from multiprocessing import util
+
+        util._run_finalizers()  # type: ignore[attr-defined]
         os._exit(CODE)
 
 

@@ -171,6 +171,7 @@ def test_an_interrupt_does_not_wait_for_the_hub(hub, here, command, slow):
         errors = process.communicate(timeout=30)[1]  # the answer comes only after the end
     finally:
         process.kill()
+        process.wait()
         ended.set()
     assert process.returncode == 130 and errors == f"Error: {SAID}\n"
     assert not list(here.glob("back/**/*.part")) and not (here / "back" / "manifest.json").exists()
