@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,6 +30,9 @@ class Misplaced(ValueError):
 
     def __init__(self, epoch: int, window: int, index: int) -> None:
         super().__init__(f"epoch {epoch} has no update {index} in window {window}")
+
+
+LOOK = 0.1  # seconds: an interrupt that comes to another thread does not wake the one that waits
 
 
 @dataclass(frozen=True)
@@ -203,6 +206,8 @@ class Stream:
         try:
             ahead = reader.submit(self._load, windows[window])
             for number in range(window, len(windows)):
+                while not wait([ahead], LOOK).done:
+                    pass
                 steps = ahead.result()
                 if number + 1 < len(windows):
                     ahead = reader.submit(self._load, windows[number + 1])
