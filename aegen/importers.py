@@ -22,7 +22,8 @@ from aegen.escape import join_state, tokenize
 from aegen.folder import Folder, SpecTree
 from aegen.json_text import FORMAT
 from aegen.progress import Progress, silent
-from aegen.readers import Row, open_reader
+from aegen.readers import open_reader
+from aegen.rows import Row
 from aegen.sampling import derive_key
 from aegen.shards import MAX_TOKENS, PAIRS, ROW_GROUP, FileInfo, shard_name, write_shard
 from aegen.spec import SPLITS, TASKS

@@ -16,9 +16,9 @@ from aegen.errors import AegenError, BadData, FolderConflict, InvalidSpec
 from aegen.escape import detokenize, split_state
 from aegen.folder import MANIFEST, Folder
 from aegen.importers import Import
-from aegen.readers import Table
 from aegen.show import draw_pairs, draw_trajectories
 from aegen.stats import stats
+from aegen.tables import Table
 from aegen.verify import verify
 
 PAIRS = [(f"the cat {i} sit", f"the cat {i} sits down") for i in range(40)] + [("POS_3 DONE", "\\s a\tb")]
@@ -252,7 +252,7 @@ def test_bad_files_and_options(name, content, options, message, tmp_path):
 
 @pytest.mark.parametrize("row", ["a," * 600, 'a,"b\n",' * 300, '"a\n","b"\n' * 3 + ",".join("c" * 600)])
 def test_a_row_of_a_table_is_not_longer_than_a_line_may_be(row, tmp_path, monkeypatch):
-    monkeypatch.setattr("aegen.readers.MAX_LINE", 1000)
+    monkeypatch.setattr("aegen.rows.MAX_LINE", 1000)
     lines = ["source,target", *["a,b", ""] * 1000]  # all of them together are longer
     write(tmp_path / "a.csv", [*lines, row])
     with pytest.raises(BadData, match=r"a.csv:2\d\d\d: a row of more than 1,000 characters"):
@@ -306,7 +306,7 @@ def test_bytes_of_parquet_that_are_no_text_are_named_or_skipped(tmp_path):
     ],
 )
 def test_bad_cells_of_parquet(source, message, tmp_path, monkeypatch):
-    monkeypatch.setattr("aegen.readers.MAX_LINE", 1000)
+    monkeypatch.setattr("aegen.rows.MAX_LINE", 1000)
     with pytest.raises(BadData, match=message):
         bring(tmp_path, parquet_file(tmp_path / "a.parquet", source))
 
