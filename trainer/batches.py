@@ -24,15 +24,14 @@ from trainer.errors import BadData, InvalidConfig
 from trainer.seeding import generator
 from trainer.steps import Steps, encode_steps
 
+LOOK = 0.1  # seconds: an interrupt that comes to another thread does not wake the one that waits
+
 
 class Misplaced(ValueError):
     """A position that an epoch does not have."""
 
     def __init__(self, epoch: int, window: int, index: int) -> None:
         super().__init__(f"epoch {epoch} has no update {index} in window {window}")
-
-
-LOOK = 0.1  # seconds: an interrupt that comes to another thread does not wake the one that waits
 
 
 @dataclass(frozen=True)
