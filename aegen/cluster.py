@@ -6,7 +6,6 @@ import logging
 import os
 import re
 import shutil
-import sys
 import tempfile
 import threading
 import time
@@ -15,9 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib import metadata
-from multiprocessing import active_children, popen_spawn_posix
+from multiprocessing import active_children
 from pathlib import Path
-from types import FrameType
 from typing import Any, TypeVar
 
 from aegen import interrupt
@@ -89,7 +87,9 @@ class Dask:
                 )
             self._cluster.scale(self.workers)
         try:
-            self.client = connect(distributed, self._cluster or self.scheduler)
+            # By its address alone: a client that knows the cluster takes its start with it when it is interrupted,
+            # and then dask cannot end it in good order.
+            self.client = connect(distributed, self.scheduler or self._cluster.scheduler_address)
         except (OSError, TimeoutError):
             raise Failed(f"{self.scheduler}: no scheduler answers there") from None
         except (ValueError, TypeError) as error:
@@ -131,7 +131,7 @@ class Dask:
         closing = threading.Thread(target=close, daemon=True)
         closing.start()
         until = time.monotonic() + CLOSE
-        while (closing.is_alive() or half_started()) and time.monotonic() < until:
+        while closing.is_alive() and time.monotonic() < until:
             self._end_workers()
             closing.join(0.01)
 
@@ -187,18 +187,6 @@ class Dask:
                 alone_since = alone_since or time.monotonic()
                 if time.monotonic() - alone_since > LOST:
                     raise Failed(f"no worker for {LOST} seconds; run the same command again to go on")
-
-
-def half_started() -> bool:
-    """Whether a thread is just starting a process: if we end before it is told what it is, it complains aloud."""
-    popen: Any = popen_spawn_posix.Popen
-    for frame in sys._current_frames().values():
-        at: FrameType | None = frame
-        while at:
-            if at.f_code is popen._launch.__code__:
-                return True
-            at = at.f_back
-    return False
 
 
 def check_address(address: str) -> None:

@@ -10,8 +10,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
+from multiprocessing import active_children
 from pathlib import Path
 
 import fsspec
@@ -21,7 +23,7 @@ from hypothesis import strategies as st
 
 from aegen import pipeline
 from aegen.aside import Aside
-from aegen.cluster import Dask
+from aegen.cluster import WORKER, Dask
 from aegen.engine import Local, _bundles, in_order, results, start
 from aegen.errors import BadData, Failed, FolderConflict, InvalidSpec
 from aegen.folder import Folder
@@ -108,6 +110,22 @@ def test_an_interrupt_waits_until_the_cluster_is_closed(monkeypatch, tmp_path):
         close = engine.client.close  # with time for an end in good order on a busy machine
         monkeypatch.setattr(engine.client, "close", lambda timeout: (signal.raise_signal(signal.SIGINT), close(30)))
     assert engine.client.status == "closed" and not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_while_workers_start_waits_until_they_are_gone():
+    """One that is half started when nobody waits for it any more complains aloud."""
+
+    def interrupt():
+        while not any(process.name.startswith(WORKER) for process in active_children()):
+            time.sleep(0.01)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    engine = Dask(workers=2)
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt), engine:
+        pytest.fail("not interrupted")
+    assert engine._cluster.status.name == "closed"
 
 
 def test_a_folder_that_cannot_be_removed_at_once_is_removed_later(monkeypatch, tmp_path):
