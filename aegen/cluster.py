@@ -179,7 +179,7 @@ class Dask:
         """Wait until one of the futures is done, or the cluster has been empty for too long."""
         alone_since: float | None = None
         while not any(future.done() for future in futures):
-            if news.wait(1):
+            if news.wait(interrupt.LOOK):
                 news.clear()
             elif self.client.status == "running" and self.client.nthreads():
                 alone_since = None
