@@ -1,6 +1,7 @@
 """Real ranks: torchrun with two processes on loopback."""
 
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import torch
 from click.testing import CliRunner
 
 from tests.trainer.reference import small_dataset
+from trainer import interrupt
 from trainer.checkpoint import load_checkpoint
 from trainer.cli import main
 
@@ -97,18 +99,23 @@ def ended(processes):
     assert [process.returncode for process in processes] == [0, 0], errors
 
 
-def test_streaming_ranks_that_were_killed_go_on_as_if_nothing_had_happened(command, tmp_path):
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.faults)])
+def test_streaming_ranks_that_were_stopped_go_on_as_if_nothing_had_happened(command, tmp_path, number):
     data = small_dataset(tmp_path / "data", "edit", shards=2, row_group_size=40)
     fit = ["fit", data, *FIT, "--epochs", 2, "--batch", 8, "--dropout", 0.1, "--stream", "--stream-rows", 60]
     arguments = [*fit, "--save-every", 7, "--validate-every", 2, "--resume", "--out"]
     cut = tmp_path / "cut"
-    killed = ranks(command, *arguments, cut)
+    stopped = ranks(command, *arguments, cut)
     while not (cut / "last.safetensors").exists():
-        assert [process.poll() for process in killed] == [None, None], killed[0].stderr.read()
+        assert [process.poll() for process in stopped] == [None, None], stopped[0].stderr.read()
         time.sleep(0.01)
-    for process in killed:
-        process.kill()
-        process.communicate()
+    for process in stopped:
+        process.send_signal(number)
+    for process in stopped:
+        said = process.communicate(timeout=170)[1]
+        if number == signal.SIGINT:
+            assert process.returncode == interrupt.CODE and said.endswith(f"Error: {interrupt.said('fit')}\n"), said
     state = load_checkpoint(cut / "last.safetensors")[1]
     assert state["world"] == 2 and not state["finished"]
     alone = CliRunner().invoke(main, [*map(str, [*arguments, cut])])
