@@ -17,6 +17,7 @@ from trainer.data import Dataset
 from trainer.device import Runtime
 from trainer.errors import BadData, Failed, FolderConflict, Interrupted, InvalidConfig, TrainerError
 from trainer.fit import Loop, learning_rate
+from trainer.interrupt import Interrupt
 from trainer.models import MODELS
 from trainer.progress import Reporter
 from trainer.run import Description
@@ -179,6 +180,19 @@ def test_an_interrupt_at_any_line_is_made_good(tmp_path):
         assert (run / "best.safetensors").read_bytes() == (tmp_path / "whole" / "best.safetensors").read_bytes()
         assert story(run) == story(tmp_path / "whole")
     assert stopped > whole.lines // 8
+
+
+def test_one_of_several_ranks_only_ends_when_it_is_interrupted(insert, tmp_path, monkeypatch):
+    """To save takes all of them: one alone would wait for the others."""
+
+    def interrupted(loop):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Loop, "_validate", interrupted)
+    monkeypatch.setattr("trainer.training.Interrupt", lambda active: Interrupt(active=False))
+    with pytest.raises(KeyboardInterrupt):
+        fit(insert, tiny(), tmp_path / "run", **QUIET)
+    assert not (tmp_path / "run" / "last.safetensors").exists()
 
 
 def test_a_finished_run_stays_as_it_is(insert, tmp_path):
