@@ -62,7 +62,11 @@ class Dask:
         settings = {
             "distributed.comm.timeouts.connect": CONNECT,
             "distributed.admin.tick.limit": "1h",
-            "distributed.worker.profile.enabled": False,  # nobody looks, and it takes a few percent
+            # What nobody looks at, or not so often, takes a few percent of small machines.
+            "distributed.admin.tick.interval": "1s",
+            "distributed.admin.system-monitor.interval": "10s",
+            "distributed.worker.memory.monitor-interval": "1s",
+            "distributed.worker.profile.enabled": False,
             "temporary-directory": self._scratch.name,
         }
         try:

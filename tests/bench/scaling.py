@@ -15,7 +15,7 @@ from tests.bench.measure import command
 
 # Enough shards for both workers within seconds; by default a shard has 25 times as many rows, and a call as much work.
 SPEC = Spec("aor", 100, 5, 120_000, rows_per_shard=10_000)
-REPEATS = 3
+REPEATS = 5
 
 
 def run() -> None:
