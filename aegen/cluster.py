@@ -90,14 +90,15 @@ class Dask:
                     host="127.0.0.1" if self.processes else None,
                 )
             self._cluster.scale(self.workers)
+        # By its address alone: a client that knows the cluster takes its start with it when it is interrupted, and then
+        # dask cannot end it in good order.
+        address = self.scheduler or self._cluster.scheduler_address
         try:
-            # By its address alone: a client that knows the cluster takes its start with it when it is interrupted,
-            # and then dask cannot end it in good order.
-            self.client = connect(distributed, self.scheduler or self._cluster.scheduler_address)
+            self.client = connect(distributed, address)
         except (OSError, TimeoutError):
-            raise Failed(f"{self.scheduler}: no scheduler answers there") from None
+            raise Failed(f"{address}: no scheduler answers there") from None
         except (ValueError, TypeError) as error:
-            raise InvalidSpec(f"--scheduler {self.scheduler}: {error}") from None
+            raise InvalidSpec(f"--scheduler {address}: {error}") from None
         if self.scheduler is not None:
             check_installed(self.client, self.scheduler)
         else:
@@ -176,7 +177,7 @@ class Dask:
             self.client.wait_for_workers(1, timeout=CONNECT)
         threads = sum(self.client.nthreads().values())
         if not threads:
-            raise Failed(f"{self.scheduler}: the scheduler has no workers")
+            raise Failed(f"{self.scheduler or 'dask'}: the scheduler has no workers")
         return int(threads)
 
     def _wait(self, news: threading.Event, futures: list[Any]) -> None:

@@ -334,6 +334,15 @@ def test_a_scheduler_that_is_not_there_is_named(monkeypatch):
         pass
 
 
+def test_a_scheduler_of_our_own_that_does_not_answer_is_named_too(monkeypatch):
+    def late(distributed, address):
+        raise TimeoutError
+
+    monkeypatch.setattr("aegen.cluster.connect", late)
+    with pytest.raises(Failed, match="^[a-z]+://.+: no scheduler answers there"), Dask(workers=1, processes=False):
+        pass
+
+
 SCHEMES = ["127.0.0.1:1", "foo://a:1", "http://a:1", "inproc://a:1", "ucx://a:1"]
 PARTS = ["", "tcp://:1", "tcp://a:0", "tcp://a:65536", "tcp://[::1:1", "tcp://a:1/x", "tcp://a b:1", "tcp://a:1\n"]
 SECRETS = ["tcp://u:SECRET@127.0.0.1:1", "u:SECRET@a:1", "tcp://u:SEC\nRET@a:1"]
