@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aegen.spec import Spec
+    from aegen.pairs.spec import Spec
 
 __version__ = "0.1.0"
 __all__ = ["Spec", "__version__"]
@@ -20,6 +20,6 @@ def __getattr__(name: str) -> Any:
     """Loaded when it is first used, so that the command is ready for Ctrl-C at once."""
     if name != "Spec":
         raise AttributeError(f"module 'aegen' has no attribute {name!r}")
-    from aegen.spec import Spec
+    from aegen.pairs.spec import Spec
 
     return Spec

@@ -1,6 +1,6 @@
 """The command ``aegen``, also as ``python -m aegen``."""
 
-from aegen import interrupt
+from aegen.core import interrupt
 
 
 def main() -> None:

@@ -13,18 +13,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegen.actions import DONE, OPERATIONS, Design, load_design, position
-from aegen.contract import read_contract
-from aegen.demonstrations import Expert
-from aegen.engine import Local
-from aegen.environment import Environment, writable_tokens
-from aegen.equation import OPERATORS, Tokens
-from aegen.errors import MissingExtra
-from aegen.escape import split_state
-from aegen.folder import Folder
-from aegen.generate import batches, plan
-from aegen.shards import read_batches
-from aegen.spec import Spec
+from aegen.arithmetic.equation import OPERATORS
+from aegen.arithmetic.rules import writable_tokens
+from aegen.core.actions import DONE, OPERATIONS, Design, load_design, position
+from aegen.core.environment import Environment
+from aegen.core.errors import MissingExtra
+from aegen.core.escape import split_state
+from aegen.core.types import Tokens
+from aegen.dataset.contract import read_contract
+from aegen.dataset.folder import Folder
+from aegen.dataset.shards import read_batches
+from aegen.engines.local import Local
+from aegen.experts.expert import Expert
+from aegen.pairs.generate import batches, plan
+from aegen.pairs.spec import Spec
 
 try:
     import gymnasium

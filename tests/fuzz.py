@@ -141,7 +141,7 @@ def mutated_checkpoint(path: Path, rng: random.Random) -> bytes:
         size = int.from_bytes(raw[:8], "little")
         header = json.dumps(mutate_json(json.loads(raw[8 : 8 + size]), rng)).encode("utf-8", "surrogatepass")
         return len(header).to_bytes(8, "little") + header + raw[8 + size :]
-    from trainer.checkpoint import load_checkpoint, save_checkpoint
+    from trainer.training.checkpoint import load_checkpoint, save_checkpoint
 
     tensors, state = load_checkpoint(path)
     if choice < 0.6:
@@ -180,11 +180,11 @@ class Place:
     """A dataset and runs on it: each input changes one file, and all is as it was afterwards."""
 
     def __init__(self, root: Path) -> None:
-        from trainer.config import preset
+        from trainer.core.config import preset
+        from trainer.core.progress import Reporter
         from trainer.evaluation import evaluate_run
-        from trainer.progress import Reporter
-        from trainer.publish import publish
-        from trainer.training import fit
+        from trainer.publishing.publish import publish
+        from trainer.training.fit import fit
 
         self.root, self.data, self.run = root, root / "data", root / "run"
         self.work, self.target = root / "work", root / "target"
@@ -241,7 +241,7 @@ class Place:
 
             evaluate_run(self.run, "cpu", str(self.data), rng.choice(["validation", "test"]))
         elif what == "publish":
-            from trainer.publish import publish
+            from trainer.publishing.publish import publish
 
             publish(self.run, str(self.work))
         elif what == "fit":
@@ -253,7 +253,7 @@ class Place:
 
 def cut_short(last: Path) -> None:
     """Make of a finished run's checkpoint one after its first update."""
-    from trainer.checkpoint import load_checkpoint, save_checkpoint
+    from trainer.training.checkpoint import load_checkpoint, save_checkpoint
 
     tensors, state = load_checkpoint(last)
     before = {"epoch": 0, "window": 0, "index": 1, "updates": 1, "best": None, "best_epoch": -1, "finished": ""}
@@ -262,8 +262,8 @@ def cut_short(last: Path) -> None:
 
 def resealed(raw: bytes) -> bytes:
     """A config.json whose hash is right again, where it is one at all."""
-    from trainer.errors import BadData
-    from trainer.run import sealed
+    from trainer.core.errors import BadData
+    from trainer.training.run import sealed
 
     try:
         return json.dumps(sealed(json.loads(raw))).encode("utf-8", "surrogatepass")
@@ -278,14 +278,14 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def read_everything(data: Path, run: Path, what: str) -> None:
     """The readers that write nothing."""
-    from aegen.contract import read_contract
-    from aegen.engine import Local
-    from aegen.folder import Folder
-    from aegen.verify import verify
+    from aegen.dataset.contract import read_contract
+    from aegen.dataset.folder import Folder
+    from aegen.dataset.verify import verify
+    from aegen.engines.local import Local
     from trainer.agent import Agent
-    from trainer.data import Dataset
-    from trainer.run import Description
-    from trainer.steps import load_pairs, load_steps
+    from trainer.data.dataset import Dataset
+    from trainer.data.encode import load_pairs, load_steps
+    from trainer.training.run import Description
 
     if what == "aegen":
         folder = Folder(data)
@@ -298,8 +298,8 @@ def read_everything(data: Path, run: Path, what: str) -> None:
         load_steps(dataset, footers, contract)
         load_pairs(dataset, "validation", contract)
     else:
-        from trainer.checkpoint import load_checkpoint
-        from trainer.fit import Position
+        from trainer.training.checkpoint import load_checkpoint
+        from trainer.training.loop import Position
 
         Description.read(run / "config.json")
         Position.parse(load_checkpoint(run / "last.safetensors")[1], "last")
@@ -310,8 +310,8 @@ def run_readers(root: str, seed: str, count: str) -> None:
     """Mutate, read, undo; again."""
     import torch
 
-    from aegen.errors import AegenError
-    from trainer.errors import TrainerError
+    from aegen.core.errors import AegenError
+    from trainer.core.errors import TrainerError
 
     torch.set_num_threads(1)
     place = Place(Path(root))

@@ -6,7 +6,7 @@ with ``aegen`` but the environment that both play in.
 
 from __future__ import annotations
 
-from aegen.environment import Environment
+from aegen.core.environment import Environment
 
 State = tuple[str, ...]
 Operation = tuple[str, int, str]  # kind, place in the running state, token

@@ -9,21 +9,22 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from aegen import contract as ours
-from aegen import escape, pipeline
-from aegen.augment import Augmentation
-from aegen.demonstrations import Expert
-from aegen.engine import Local
-from aegen.folder import Folder
-from aegen.importers import Import
-from aegen.spec import Spec
-from aegen.tags import TaggingGame
-from trainer import text as trainer_text
-from trainer.cell import describe
-from trainer.data import Dataset
-from trainer.environment import Environment, Verdict
-from trainer.errors import BadData
-from trainer.rewriting import rules_of
+from aegen.core import escape
+from aegen.dataset import contract as ours
+from aegen.dataset.folder import Folder
+from aegen.engines.local import Local
+from aegen.experts.augment import Augmentation
+from aegen.experts.expert import Expert
+from aegen.experts.tags import TaggingGame
+from aegen.pairs.importing import Import
+from aegen.pairs.spec import Spec
+from aegen.pipeline import build as pipeline
+from trainer.core import text as trainer_text
+from trainer.core.errors import BadData
+from trainer.data.dataset import Dataset
+from trainer.game.baselines import rules_of
+from trainer.game.environment import Environment, Verdict
+from trainer.sweeps.cell import describe
 
 CASES = {
     "aor": ("aor", None, None),

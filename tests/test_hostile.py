@@ -18,23 +18,26 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from aegen import pipeline
-from aegen.engine import Local
-from aegen.environment import Environment as Words
-from aegen.errors import BadData
-from aegen.folder import Folder, Manifest
-from aegen.publish import pull
-from aegen.shards import SCHEMAS, FileInfo, file_info, read_batches, shard_name
-from aegen.spec import Spec
+from aegen.columns.schemas import SCHEMAS
+from aegen.core.environment import Environment as Words
+from aegen.core.errors import BadData
+from aegen.dataset.folder import Folder
+from aegen.dataset.manifest import FileInfo, Manifest, file_info
+from aegen.dataset.names import shard_name
+from aegen.dataset.shards import read_batches
+from aegen.engines.local import Local
+from aegen.pairs.spec import Spec
+from aegen.pipeline import build as pipeline
+from aegen.publishing.pull import pull
 from tests.test_contract import both
 from trainer.agent import Agent
-from trainer.config import preset
-from trainer.data import SHARD, STEP_COLUMNS, Dataset
-from trainer.environment import Environment, Verdict
-from trainer.errors import BadData as BadShards
-from trainer.progress import Reporter
-from trainer.run import sealed
-from trainer.training import fit
+from trainer.core.config import preset
+from trainer.core.errors import BadData as BadShards
+from trainer.core.progress import Reporter
+from trainer.data.dataset import SHARD, STEP_COLUMNS, Dataset
+from trainer.game.environment import Environment, Verdict
+from trainer.training.fit import fit
+from trainer.training.run import sealed
 
 ROOT = Path(__file__).parent.parent
 TASKS = ("aor", "aes", "aec")
@@ -217,10 +220,10 @@ for name in sys.argv[2:]:
     data, columns = Dataset(folder), PAIR_COLUMNS if config == "pairs" else STEP_COLUMNS
     readers = [
         (BadData, lambda: [*read_batches(folder / name, config)]),
-        (trainer.data.BadData, lambda: data.read(data.shards[name], columns)),
+        (trainer.data.dataset.BadData, lambda: data.read(data.shards[name], columns)),
     ]
     if config != "pairs":
-        readers.append((trainer.data.BadData, lambda: data.read_groups(data.shards[name], [0])))
+        readers.append((trainer.data.dataset.BadData, lambda: data.read_groups(data.shards[name], [0])))
     for refusal, read in readers:
         try:
             read()
@@ -259,7 +262,7 @@ def test_many_small_bombs_are_counted_together(tmp_path, monkeypatch):
     data = Dataset(folder)
     listed = data.select("expert", "train")
     assert len(listed) > 1 and len(data.read_all(listed, STEP_COLUMNS)) == 1000 * len(listed)
-    monkeypatch.setattr("trainer.data.MAX_TABLE", 3 << 19)  # one of them fits
+    monkeypatch.setattr("trainer.data.dataset.MAX_TABLE", 3 << 19)  # one of them fits
     assert data.read_all(listed[:1], STEP_COLUMNS)["state"].to_pylist() == ["2 " * 500] * 1000
     with pytest.raises(BadShards, match="too many to hold"):
         data.read_all(listed, STEP_COLUMNS)

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trainer.agent import Agent, Game, Move
-    from trainer.config import Config, preset
-    from trainer.errors import TrainerError
-    from trainer.training import fit
+    from trainer.core.config import Config, preset
+    from trainer.core.errors import TrainerError
+    from trainer.training.fit import fit
 
 __version__ = "0.1.0"
 
 # Loaded when they are first used, so that importing the package is fast and needs no extra.
 _HOMES = {
     "Agent": "agent",
-    "Config": "config",
+    "Config": "core.config",
     "Game": "agent",
     "Move": "agent",
-    "TrainerError": "errors",
-    "fit": "training",
-    "preset": "config",
+    "TrainerError": "core.errors",
+    "fit": "training.fit",
+    "preset": "core.config",
 }
 
 __all__ = ["Agent", "Config", "Game", "Move", "TrainerError", "__version__", "fit", "preset"]

@@ -15,21 +15,21 @@ from typing import Any
 
 import torch
 
-from trainer.checkpoint import digest, load_checkpoint, load_weights, most_bytes
-from trainer.contract import Contract
-from trainer.data import Dataset, Split
-from trainer.device import Runtime, find_device
-from trainer.environment import Verdict
-from trainer.errors import BadData, InvalidText
-from trainer.hub import HubFiles, hub_id
-from trainer.models import build_model, count_parameters
-from trainer.places import check_url
-from trainer.play import Moment, Witness, ending, play, score
-from trainer.policy import Policy
-from trainer.rewriting import rules_of, spoken
-from trainer.run import Description
-from trainer.steps import Pairs, load_pairs
-from trainer.text import DELETE, join, split
+from trainer.core.device import Runtime, find_device
+from trainer.core.errors import BadData, InvalidText
+from trainer.core.text import DELETE, join, split
+from trainer.data.contract import Contract
+from trainer.data.dataset import Dataset, Split
+from trainer.data.encode import Pairs, load_pairs
+from trainer.data.hub import HubFiles, hub_id
+from trainer.data.places import check_url
+from trainer.game.baselines import rules_of, spoken
+from trainer.game.environment import Verdict
+from trainer.game.play import Moment, Witness, ending, play, score
+from trainer.models.policy import Policy
+from trainer.models.zoo import build_model, count_parameters
+from trainer.training.checkpoint import digest, load_checkpoint, load_weights, most_bytes
+from trainer.training.run import Description
 
 WEIGHTS = ("model.safetensors", "best.safetensors")  # as published, as in a run folder
 

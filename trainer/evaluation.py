@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from trainer.agent import Agent
-from trainer.checkpoint import write_json
-from trainer.data import Dataset, Split
-from trainer.outcomes import Outcomes, expert_actions
-from trainer.steps import Pairs
+from trainer.data.dataset import Dataset, Split
+from trainer.data.encode import Pairs
+from trainer.game.outcomes import Outcomes, expert_actions
+from trainer.training.checkpoint import write_json
 
 
 def evaluate_run(

@@ -3,7 +3,7 @@
 Nothing heavy is imported here; each command imports what it needs.
 """
 
-from aegen.cli import looking, making, sharing
+from aegen.cli import building, inspecting, publishing
 from aegen.cli.common import main
 
-__all__ = ["looking", "main", "making", "sharing"]
+__all__ = ["building", "inspecting", "main", "publishing"]

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from aegen import interrupt
-from aegen.errors import AegenError, InvalidSpec
+from aegen.core import interrupt
+from aegen.core.errors import AegenError, InvalidSpec
 
 if TYPE_CHECKING:
-    from aegen.engine import Engine
-    from aegen.folder import Folder, Manifest
-    from aegen.remote import Remote
+    from aegen.dataset.folder import Folder
+    from aegen.dataset.manifest import Manifest
+    from aegen.engines.local import Engine
+    from aegen.files.places import Remote
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 # What another name or another place would mend.
@@ -34,7 +35,7 @@ class Place(click.ParamType[Any]):
     name = "place"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from aegen.remote import location
+        from aegen.files.places import location
 
         return location(value)
 
@@ -149,8 +150,8 @@ def working(
     place: Path | Remote, engine: str | None, workers: int | None, scheduler: str | None, rows: int | None = None
 ) -> Iterator[tuple[Folder, Engine]]:
     """A dataset folder and the engine to work on it."""
-    from aegen.engine import start
-    from aegen.folder import Folder
+    from aegen.dataset.folder import Folder
+    from aegen.engines.local import start
 
     if (engine == "dask" or scheduler) and isinstance(place, Path):
         place = place.absolute()  # workers may run in another folder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from aegen.metrics import load_metric
+from aegen.experts.metrics import load_metric
 
 LEVENSHTEIN, LCS, SPAN = (load_metric(name) for name in ("levenshtein", "lcs", "span"))
 

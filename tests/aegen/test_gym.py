@@ -7,15 +7,15 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import aegen.gym
-from aegen import pipeline
-from aegen.actions import load_design
-from aegen.demonstrations import Expert
-from aegen.engine import Local
-from aegen.escape import split_state
-from aegen.folder import Folder
-from aegen.metrics import load_metric
-from aegen.spec import Spec
-from aegen.trajectory import trajectory
+from aegen.core.actions import load_design
+from aegen.core.escape import split_state
+from aegen.dataset.folder import Folder
+from aegen.engines.local import Local
+from aegen.experts.expert import Expert
+from aegen.experts.metrics import load_metric
+from aegen.experts.trajectory import trajectory
+from aegen.pairs.spec import Spec
+from aegen.pipeline import build as pipeline
 
 
 @pytest.mark.parametrize("task", ["aor", "aes", "aec"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from aegen.engine import Local
-from aegen.generate import plan, scan, stripe_batches, stripes
-from aegen.spec import Spec
+from aegen.engines.local import Local
+from aegen.pairs.generate import plan, scan, stripe_batches, stripes
+from aegen.pairs.spec import Spec
 from tests import oracle
 from tests.bench.measure import command, side_by_side
 

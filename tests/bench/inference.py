@@ -12,17 +12,17 @@ from pathlib import Path
 
 import torch
 
-from aegen.engine import Local
-from aegen.folder import Folder
-from aegen.pipeline import build
-from aegen.spec import Spec
-from trainer.config import preset
-from trainer.data import Dataset
-from trainer.lessons import load_held_out, open_training
-from trainer.models import build_model
-from trainer.play import act
+from aegen.dataset.folder import Folder
+from aegen.engines.local import Local
+from aegen.pairs.spec import Spec
+from aegen.pipeline.build import build
+from trainer.core.config import preset
+from trainer.data.dataset import Dataset
+from trainer.game.play import act
+from trainer.models.zoo import build_model
 from trainer.report.paper import PAIR
 from trainer.report.timing import best_in_turns
+from trainer.training.demonstrations import load_held_out, open_training
 
 GAMES = 8
 

@@ -6,11 +6,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from aegen import pipeline
-from aegen.cluster import Dask
-from aegen.engine import Engine, Local
-from aegen.folder import Folder
-from aegen.spec import Spec
+from aegen.dataset.folder import Folder
+from aegen.engines.cluster import Dask
+from aegen.engines.local import Engine, Local
+from aegen.pairs.spec import Spec
+from aegen.pipeline import build as pipeline
 from tests.bench.measure import command
 
 # Enough shards for both workers within seconds; by default a shard has 25 times as many rows, and a call as much work.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from aegen.engine import Local
-from aegen.folder import Folder
-from aegen.pipeline import build
-from aegen.spec import Spec
+from aegen.dataset.folder import Folder
+from aegen.engines.local import Local
+from aegen.pairs.spec import Spec
+from aegen.pipeline.build import build
 from tests.trainer.bench import measure
 
 

@@ -9,17 +9,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from Levenshtein import editops
 
-from aegen.actions import DESIGNS
-from aegen.augment import Augmentation
-from aegen.demonstrations import Expert, write_demonstrations_shard
-from aegen.engine import Local
-from aegen.environment import Environment
-from aegen.escape import split_state
-from aegen.folder import Folder
-from aegen.metrics import load_metric, to_strings
-from aegen.pipeline import generate
-from aegen.spec import Spec
-from aegen.trajectory import Pairs, Summary, expert_starts, step_batch
+from aegen.core.actions import DESIGNS
+from aegen.core.environment import Environment
+from aegen.core.escape import split_state
+from aegen.dataset.folder import Folder
+from aegen.engines.local import Local
+from aegen.experts.augment import Augmentation
+from aegen.experts.expert import Expert
+from aegen.experts.metrics import load_metric, to_strings
+from aegen.experts.trajectory import Pairs, Summary, expert_starts, step_batch
+from aegen.pairs.spec import Spec
+from aegen.pipeline.build import generate
+from aegen.pipeline.demonstrations import write_demonstrations_shard
 from tests import plain
 from tests.bench.measure import best, command, side_by_side
 

@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from tests.aegen.test_generate import content
+from tests.aegen.pairs.test_generate import content
 from tests.faults.test_kills import BUILD, FIT, finish, start
 from tests.trainer.reference import small_dataset
-from trainer.checkpoint import load_checkpoint
+from trainer.training.checkpoint import load_checkpoint
 
 SMALL = ["aegen", "build", "aec", "--n", "10", "--l", "5", "--d", "400", "--rows-per-shard", "100"]
 
@@ -115,7 +115,7 @@ def test_damage_is_found_and_named(damage, wanted, trained, tmp_path):
     from click.testing import CliRunner
 
     from aegen.cli import main as aegen
-    from trainer.cli import main as trainer
+    from trainer.cli.commands import main as trainer
 
     def refused(command, folder, name, *arguments):
         path = folder / name

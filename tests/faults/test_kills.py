@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.aegen.test_generate import content
+from tests.aegen.pairs.test_generate import content
 from tests.hub import Hub
 from tests.trainer.reference import small_dataset
-from trainer.checkpoint import load_checkpoint
+from trainer.training.checkpoint import load_checkpoint
 
 MANY = pytest.param(50, marks=pytest.mark.faults)
 BUILD = ["aegen", "build", "aes", "--n", "100", "--l", "5", "--d", "3000", "--rows-per-shard", "300"]

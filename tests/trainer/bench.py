@@ -17,14 +17,14 @@ import torch
 
 from tests.trainer.reference import judge
 from trainer.agent import Agent
-from trainer.batches import Memory
-from trainer.config import preset
-from trainer.data import Dataset
-from trainer.device import Runtime
-from trainer.play import play
-from trainer.progress import Reporter
-from trainer.steps import load_pairs, load_steps
-from trainer.training import fit, open_training
+from trainer.core.config import preset
+from trainer.core.device import Runtime
+from trainer.core.progress import Reporter
+from trainer.data.batches import Memory
+from trainer.data.dataset import Dataset
+from trainer.data.encode import load_pairs, load_steps
+from trainer.game.play import play
+from trainer.training.fit import fit, open_training
 
 UPDATES = 1500  # of the planner: enough to play well
 SOME = 60  # of the paper's agent: enough to time

@@ -7,13 +7,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from trainer.checkpoint import write
-from trainer.errors import BadData, Failed
+from trainer.core.errors import BadData, Failed
 from trainer.report import html, markdown
 from trainer.report.collect import RESULTS, Record, alike, collect, games_of, read_object, results, split_of
 from trainer.report.figures import ARTISTS, KINDS, draw
 from trainer.report.paper import PAIR
 from trainer.report.tables import tables
+from trainer.training.checkpoint import write
 
 
 def report(

@@ -13,10 +13,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from trainer.cell import CELL
-from trainer.contract import MAX_JSON, parse_object
-from trainer.errors import BadData
-from trainer.run import Run
+from trainer.core.errors import BadData
+from trainer.data.contract import MAX_JSON, parse_object
+from trainer.sweeps.cell import CELL
+from trainer.training.run import Run
 
 FORMAT = 1
 RESULTS = "results.json"

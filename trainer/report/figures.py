@@ -8,8 +8,8 @@ from math import isnan
 from statistics import mean, stdev
 from typing import Any
 
-from trainer.errors import MissingExtra
-from trainer.outcomes import FAILURES
+from trainer.core.errors import MissingExtra
+from trainer.game.outcomes import FAILURES
 from trainer.report.collect import Record, plain, split_of
 from trainer.report.paper import MAIN, PAIR
 from trainer.report.tables import LABELS, label

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from trainer.agent import Agent
-from trainer.data import Dataset
-from trainer.play import act, play
+from trainer.data.dataset import Dataset
+from trainer.data.encode import load_pairs
+from trainer.game.play import act, play
 from trainer.report.collect import Record, plain
 from trainer.report.paper import PAIR
-from trainer.steps import load_pairs
 
 GAMES = 512
 REPEATS = 3

@@ -1,0 +1,1 @@
+"""The three benchmarks: exact values, candidates, tasks. Imports core and columns."""

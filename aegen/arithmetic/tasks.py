@@ -1,0 +1,31 @@
+"""The three arithmetic benchmarks: how a source is made from an equation."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+from aegen.arithmetic.aec import Aec
+from aegen.arithmetic.aes import Aes
+from aegen.arithmetic.aor import Aor
+from aegen.arithmetic.texts import Pieces, Vocabulary
+from aegen.core.randomness import Draws
+from aegen.core.types import Integers
+
+
+class Task(Protocol):
+    """From cells of equations to sources, whole columns at a time."""
+
+    name: ClassVar[str]
+    one_target: ClassVar[bool]  # whether a source can belong to one target only
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The pieces that sources are made of: the tokens first."""
+        ...
+
+    def sources(self, cells: Integers, draws: Draws) -> Pieces:
+        """One source for each equation, drawn by the rows' own randomness."""
+        ...
+
+
+__all__ = ["Aec", "Aes", "Aor", "Task"]

@@ -1,0 +1,112 @@
+"""Commands that hand a dataset on: its card, publishing, and bringing one back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from aegen.cli.common import FOLDER, json_option, main, out_option, report, workers_option
+
+if TYPE_CHECKING:
+    from aegen.dataset.manifest import Manifest
+
+
+@main.command()
+@click.argument("folder", type=FOLDER)
+@click.option("--license", "licence", help="Of imported texts, as the hub spells it, for example cc-by-4.0.")
+@click.option("--language", help="Of imported texts, as an ISO 639 code, for example en.")
+def card(folder: Path, licence: str | None, language: str | None) -> None:
+    """Render the card of FOLDER from its shards: README.md, pictures, croissant.json.
+
+    \b
+    Example: aegen card aor
+    """
+    from aegen.card.render import Terms, write_card
+    from aegen.dataset.folder import Folder
+
+    dataset = Folder(folder)
+    dataset.manifest()  # where no dataset is, no folder is made
+    with dataset.writing():
+        manifest = dataset.manifest()  # the one of now that nobody else writes
+        written = write_card(dataset, manifest, Terms.of(dataset, manifest).stated(licence, language))
+    click.echo(f"{', '.join(written)} -> {folder}")
+
+
+@main.command()
+@click.argument("folders", nargs=-1, required=True, type=FOLDER)
+@click.option("--to", required=True, help="hf://org/name, a folder, or the URL of a storage such as s3://bucket/name.")
+@click.option("--private", is_flag=True, help="hf: a new dataset is private.")
+@click.option("--revision", help="hf: the branch; default: main.")
+@click.option("--tag", help="hf: a tag for the commit.")
+@click.option("--force", is_flag=True, help="Replace a dataset made from another spec; move the tag.")
+@click.option("--dry-run", is_flag=True, help="Verify and list what would be there; send nothing.")
+@workers_option
+@json_option
+def publish(folders: tuple[Path, ...], dry_run: bool, workers: int | None, as_json: bool, **settings: Any) -> None:
+    """Publish finished dataset FOLDERS: verified first, card and manifest with the data, in one commit.
+
+    Several folders go below --to, each under its own name. Run again, it changes nothing.
+
+    \b
+    Examples:
+      aegen publish aor --to hf://org/aor --tag v1
+      aegen publish aor aes aec --to hf://org
+    """
+    from aegen.core.progress import bar
+    from aegen.engines.local import local
+    from aegen.publishing.publish import publish as send
+    from aegen.publishing.publish import targets
+
+    for folder, target in targets(list(folders), **settings):
+        rows = sum(info.rows for info in folder.manifest().files.values())
+        done = send(folder, target, local(workers, rows), bar, dry_run)
+        if as_json:
+            click.echo(json.dumps({"to": done.to, "files": done.files, "changed": done.changed, "commit": done.commit}))
+            continue
+        if dry_run:
+            for name, size in done.files.items():
+                click.echo(f"{size:>15,}  {name}")
+        amount = f"{len(done.files)} files, {done.bytes:,} bytes"
+        what = "would publish" if dry_run else "published" if done.changed else "nothing to do:"
+        click.echo(f"{what} {amount} -> {done.to}" + (f" at {done.commit}" if done.commit else ""))
+
+
+@main.command()
+@click.argument("source")
+@out_option
+@json_option
+@report
+def pull(source: str, out: Path) -> tuple[Manifest, bool]:
+    """Bring a published dataset back as a folder: SOURCE is hf://org/name[@revision], a folder or a URL.
+
+    \b
+    Example: aegen pull hf://org/aor@v1 --out aor
+    """
+    from aegen.core.progress import bar
+    from aegen.dataset.folder import Folder
+    from aegen.publishing.pull import pull as fetch
+
+    return fetch(source, Folder(out), bar)
+
+
+@main.command()
+@click.argument("folders", nargs=-1, required=True, type=FOLDER)
+@click.option("--link", default="{name}", show_default=True, help="Where each is, for example hf://org/{name}.")
+@click.option("--out", type=FOLDER, required=True, help="The Markdown file.")
+def collection(folders: tuple[Path, ...], link: str, out: Path) -> None:
+    """List dataset FOLDERS on one page: task, N, L, D and sizes, with links.
+
+    \b
+    Example: aegen collection aor aes aec --link hf://org/{name} --out collection.md
+    """
+    from aegen.card.collection import collection as render
+    from aegen.dataset.folder import Folder
+    from aegen.files.atomic import Aside
+
+    page = render([Folder(folder) for folder in folders], link)
+    with Aside(out) as aside:
+        aside.write_text(page, encoding="utf-8")
+    click.echo(f"{len(folders)} datasets -> {out}")

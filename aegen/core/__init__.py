@@ -1,0 +1,1 @@
+"""What everybody uses: types, errors, edits, actions, the environment, the format. Imports nothing of aegen."""

@@ -1,0 +1,1 @@
+"""A dataset folder: shards, manifest, contract, verification. Imports all rooms above it."""

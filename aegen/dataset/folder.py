@@ -1,0 +1,223 @@
+"""A dataset folder: who may write to it, what it holds, when it is finished."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from aegen.columns.schemas import SCHEMAS
+from aegen.core.errors import BadData, Failed, FolderConflict, InvalidSpec
+from aegen.core.types import SpecTree
+from aegen.dataset.manifest import MANIFEST, MAX_MANIFEST, FileInfo, Manifest, differences, file_info, parse_manifest
+from aegen.dataset.shards import open_shard
+from aegen.engines.local import Engine, Local, bundled
+from aegen.files.atomic import PART, Aside, sweep_sent
+from aegen.files.places import Remote, check_regular, file_size, location
+
+CLAIM = ".writing-"  # begins the name of the file that a writer leaves in a storage for as long as it works
+VISIBLE = 10  # seconds until what a worker wrote must be seen from here
+
+
+class Folder:
+    """A dataset folder, on this machine or behind a URL; reading needs a manifest, writing a lock."""
+
+    def __init__(self, path: Path | Remote | str) -> None:
+        self.path = location(path)
+
+    def __truediv__(self, name: str) -> Path | Remote:
+        return self.path / name
+
+    @property
+    def here(self) -> Path:
+        """The path of a folder that is on this machine; an error for any other."""
+        if isinstance(self.path, Remote):
+            raise InvalidSpec(f"{self.path}: expected a folder on this machine; `aegen pull` brings it here")
+        return self.path
+
+    def there(self, config: str) -> list[Path | Remote]:
+        """The shards of a config that lie there, listed or not, in order."""
+        if isinstance(self.path, Remote):
+            return [*self.path.glob(f"{config}/*.parquet")]
+        return [*sorted(self.path.glob(f"{config}/*.parquet"))]
+
+    @property
+    def finished(self) -> bool:
+        return (self.path / MANIFEST).is_file()
+
+    def manifest(self) -> Manifest:
+        """The manifest of a finished folder."""
+        path = self.path / MANIFEST
+        try:
+            if isinstance(path, Path):
+                check_regular(path)
+            if file_size(path) > MAX_MANIFEST:
+                raise BadData(f"{path}: {file_size(path):,} bytes; expected at most {MAX_MANIFEST:,}")
+            raw = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            raise BadData(f"{self.path}: no {MANIFEST}, so this is not a finished dataset") from None
+        return parse_manifest(raw, path)
+
+    def check_writable(self) -> None:
+        """Find out before the work, not after it, that the folder cannot be made."""
+        if isinstance(self.path, Remote):
+            self.path.check_writable()  # more is told by its first answer
+            return
+        parent = self.path
+        while not parent.exists() and parent != parent.parent:
+            parent = parent.parent
+        if not parent.is_dir():
+            raise FolderConflict(f"{self.path}: {parent} is not a folder")
+        if not os.access(parent, os.W_OK | os.X_OK):
+            raise FolderConflict(f"{self.path}: no permission to write to {parent}")
+        for config in SCHEMAS:
+            if (self.path / config).is_symlink():  # whoever made it would have us write outside of the dataset
+                raise FolderConflict(f"{self.path / config}: a link; expected a folder")
+
+    @contextmanager
+    def writing(self, spec: SpecTree | None = None) -> Iterator[None]:
+        """Hold the folder for one writer; what a killed one or a lost worker left aside is removed."""
+        with self._claimed(spec or {}) if isinstance(self.path, Remote) else self._locked(self.path):
+            self._remove_parts()
+            try:
+                yield
+            finally:
+                self._remove_parts()
+
+    def _remove_parts(self) -> None:
+        if isinstance(self.path, Remote):
+            sweep_sent()
+        for part in [*self.path.glob(f".*{PART}"), *self.path.glob(f"*/.*{PART}")]:
+            part.unlink(missing_ok=True)
+
+    @contextmanager
+    def _claimed(self, spec: SpecTree) -> Iterator[None]:
+        """Storages have no locks. Two writers of one spec make the same bytes; of another spec there may be no sign."""
+        mine = f"{CLAIM}{hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]}"
+        with Aside(self / mine) as aside:
+            aside.write_text(json.dumps(spec, sort_keys=True), encoding="utf-8")
+        try:
+            for claim in self.path.glob(f"{CLAIM}*"):
+                if claim.name != mine:
+                    raise FolderConflict(f"{claim}: another spec is being written there; remove this file if it is not")
+            yield
+        finally:
+            (self / mine).unlink(missing_ok=True)
+
+    @contextmanager
+    def _locked(self, path: Path) -> Iterator[None]:
+        import fcntl
+
+        self.check_writable()
+        path.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDONLY)  # the folder itself is the lock: no file is left behind
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FolderConflict(
+                    f"{self.path}: another process is writing to it; try again when it is done"
+                ) from None
+            yield
+        finally:
+            os.close(descriptor)
+
+    def check_same(self, spec: SpecTree) -> None:
+        """Refuse to continue a folder that was made from another spec; name what differs.
+
+        Only the configs that ``spec`` speaks of are compared.
+        """
+        there = self.manifest().spec if self.finished else self._unfinished_spec()
+        found = differences(
+            {key: there[key] for key in spec if key in there},
+            {key: spec[key] for key in spec if key in there},
+        )
+        if found:
+            raise FolderConflict(f"{self.path} holds another dataset: {'; '.join(found)}")
+
+    def _unfinished_spec(self) -> SpecTree:
+        spec: SpecTree = {}
+        for config in SCHEMAS:
+            for path in self.there(config)[:1]:
+                spec.update(_spec_of(path))
+        return spec
+
+    def remove_unlisted(self, manifest: Manifest, spec: SpecTree) -> None:
+        """Remove shards that no manifest lists and that were made for another spec: a run that failed left them."""
+        for config in SCHEMAS:
+            for path in self.there(config):
+                if f"{config}/{path.name}" not in manifest.files and differences(_spec_of(path), _part(spec, config)):
+                    path.unlink()
+
+    def done(self, name: str, spec: SpecTree) -> FileInfo | None:
+        """A shard of this spec that an interrupted run has finished already."""
+        path = self.path / name
+        if not path.is_file():
+            return None
+        file, description = open_shard(path)
+        if description.get("spec") != spec:
+            file.close()
+            raise FolderConflict(f"{path}: {'; '.join(differences(_spec_in(description), spec)) or 'another spec'}")
+        with file:
+            return file_info(path, file.metadata.num_rows)
+
+    def check_there(self, name: str, info: FileInfo) -> None:
+        """What a worker says that it wrote must be seen from here: nobody else would find it either."""
+        deadline = time.monotonic() + VISIBLE  # some shared folders are a little late
+        while not (self / name).is_file() or file_size(self / name) != info.bytes:
+            if time.monotonic() > deadline:
+                raise Failed(f"{self / name}: a worker wrote it, but it is not here; expected a place that all reach")
+            time.sleep(0.2)
+
+    def finish(self, spec: SpecTree, files: Mapping[str, FileInfo], engine: Engine | None = None) -> Manifest:
+        """Write the manifest, which makes the dataset complete."""
+        augmented = ((self / name,) for name in files if name.startswith("augmented/"))
+        capped = sum(bundled(engine or Local(), _capped, augmented))
+        manifest = Manifest(dict(spec), dict(files), capped)
+        with Aside(self.path / MANIFEST) as aside:
+            aside.write_text(manifest.to_json(), encoding="utf-8")
+        return manifest
+
+
+def _capped(path: Path | Remote) -> int:
+    return capped_pairs(_described(path), path)
+
+
+def capped_pairs(description: Mapping[str, Any], where: object) -> int:
+    """How many pairs of a shard have a sample of their shifted states, as its description says."""
+    capped = description.get("capped_pairs", 0)
+    if type(capped) is not int:
+        raise BadData(f"{where}: metadata field capped_pairs is expected to be a number")
+    return capped
+
+
+def _spec_of(path: Path | Remote) -> SpecTree:
+    return _spec_in(_described(path))
+
+
+def _spec_in(description: Mapping[str, Any]) -> SpecTree:
+    """The spec in a shard's description; none, if it is no record at all."""
+    spec = description.get("spec")
+    return spec if isinstance(spec, dict) else {}
+
+
+def _described(path: Path | Remote) -> dict[str, Any]:
+    file, description = open_shard(path)
+    file.close()
+    return description
+
+
+def _part(spec: SpecTree, config: str) -> SpecTree:
+    """What the shards of a config depend on: itself and what comes before it."""
+    needed = {
+        "expert": ("pairs", "expert"),
+        "variants_expert": ("pairs", "expert"),
+        "augmented": ("pairs", "expert", "augmented"),
+        "tags": ("pairs", "tags"),
+    }
+    return {key: spec[key] for key in needed.get(config, ("pairs",)) if key in spec}

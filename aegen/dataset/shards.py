@@ -1,0 +1,174 @@
+"""The files of a dataset: schemas, self-description, writing, reading that trusts nothing.
+
+A shard is a Parquet file that describes itself in its metadata (key ``aegen``, one JSON object): whoever reads
+several shards merges what they say. A file appears under its name only when it is complete.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from aegen.columns.schemas import SCHEMAS
+from aegen.core.errors import BadData, InvalidSpec
+from aegen.core.format import DESCRIPTION_KEY, MAX_TOKENS
+from aegen.core.json_text import check_format, parse_json
+from aegen.dataset.manifest import FileInfo, file_info
+from aegen.files.atomic import Aside
+from aegen.files.parquet import DAMAGED, ROW_GROUP, _parquet, check_footer, first_line, unfolding
+from aegen.files.places import Remote
+from aegen.files.size_guard import MAX_GROUP
+
+_FACTS = {"split": str, "task": str, "tokens": str, "arithmetic": bool}
+
+Description = dict[str, Any]
+
+
+class ShardWriter:
+    """One shard, batch by batch: ``with ShardWriter(path, config) as shard: shard.write(batch); shard.finish(about)``.
+
+    Row groups have ROW_GROUP rows whatever the batches, so the bytes depend on the rows alone.
+    """
+
+    info: FileInfo  # of the finished file
+
+    def __init__(self, path: Path | Remote, config: str) -> None:
+        self.path, self.schema, self.rows = path, SCHEMAS[config], 0
+        self._file = Aside(path)
+        self._waiting: list[pa.RecordBatch] = []
+        self._held = 0
+        # Arrow writes without Python's lock: one group goes to disk while the next one is made.
+        self._disk = ThreadPoolExecutor(1)
+        self._writing: Future[None] | None = None
+
+    def __enter__(self) -> ShardWriter:
+        # States and texts rarely repeat within a page, actions always do.
+        dictionary = ["action.list.element", "origin"]
+        aside = self._file.__enter__()
+        try:
+            self._writer = pq.ParquetWriter(aside, self.schema, compression="zstd", use_dictionary=dictionary)
+        except BaseException as error:
+            self._file.__exit__(type(error))
+            raise
+        return self
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows."""
+        self._waiting.append(batch)
+        self._held += len(batch)
+        self.rows += len(batch)
+        if self._held >= ROW_GROUP:
+            table = pa.Table.from_batches(self._waiting, self.schema)
+            whole = self._held - self._held % ROW_GROUP
+            for start in range(0, whole, ROW_GROUP):
+                self._flush(table.slice(start, ROW_GROUP))
+            self._waiting, self._held = table.slice(whole).to_batches(), self._held - whole
+
+    def _flush(self, table: pa.Table) -> None:
+        if table.nbytes > MAX_GROUP:  # no reader would take it
+            raise InvalidSpec(f"{self.path}: {len(table):,} rows of {table.nbytes:,} bytes; at most {MAX_GROUP:,} fit")
+        if self._writing:
+            self._writing.result()
+        self._writing = self._disk.submit(self._writer.write_table, table, row_group_size=ROW_GROUP)
+
+    def finish(self, about: Description) -> None:
+        """All rows are there: say what the shard is."""
+        if self._held:
+            self._flush(pa.Table.from_batches(self._waiting, self.schema))
+        if self._writing:
+            self._writing.result()
+        self._writer.add_key_value_metadata({DESCRIPTION_KEY: json.dumps(about, sort_keys=True, ensure_ascii=False)})
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self._disk.shutdown(wait=True)
+        try:
+            self._writer.close()
+            if kind is None:
+                self.info = file_info(self._file.aside, self.rows)
+        except BaseException as error:
+            kind = type(error)
+            raise
+        finally:
+            self._file.__exit__(kind, *rest)
+
+
+def write_shard(
+    path: Path | Remote, config: str, batches: Iterable[pa.RecordBatch], describe: Callable[[], Description]
+) -> FileInfo:
+    """Write one shard; ``describe`` is asked when all rows have been seen."""
+    with ShardWriter(path, config) as shard:
+        for batch in batches:
+            shard.write(batch)
+        shard.finish(describe())
+    return shard.info
+
+
+def open_shard(path: Path | Remote, config: str | None = None) -> tuple[pq.ParquetFile, Description]:
+    """A shard and its description, checked before any row is read; every error names the file."""
+    try:
+        check_footer(path)
+        file = _parquet(path)
+        schema, metadata = file.schema_arrow, file.metadata
+        raw = (metadata.metadata or {}).get(DESCRIPTION_KEY.encode())
+        groups = [metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)]
+    except FileNotFoundError:
+        raise BadData(f"{path}: missing") from None
+    except DAMAGED as error:
+        raise BadData(f"{path}: not a readable Parquet file ({first_line(error)})") from None
+    if not all(0 <= size <= MAX_GROUP for size in groups):
+        raise BadData(f"{path}: a row group of {max(groups):,} bytes; expected at most {MAX_GROUP:,}")
+    if raw is None:
+        raise BadData(f"{path}: has no {DESCRIPTION_KEY!r} metadata, so it was not written by aegen")
+    description = parse_json(raw, path)
+    check_format(description.get("format"), path)
+    config = config or description.get("config")
+    if not isinstance(config, str) or config not in SCHEMAS or description.get("config") != config:
+        raise BadData(f"{path}: config {description.get('config')!r}; expected {config!r}")
+    if not schema.remove_metadata().equals(SCHEMAS[config]):
+        raise BadData(f"{path}: columns {str(schema.names)[:200]}; expected those of {config}")
+    return file, description
+
+
+def text_facts(about: Description, where: object) -> Description:
+    """What a shard of pairs says of its texts, and what is made of it says again."""
+    found = {key: about.get(key) for key in ("format", *_FACTS)}
+    for key, kind in _FACTS.items():
+        if type(found[key]) is not kind:
+            raise BadData(f"{where}: metadata field {key} is not what it should be")
+    return found
+
+
+def read_batches(path: Path | Remote, config: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a shard, one row group at a time."""
+    file, _ = open_shard(path, config)
+    try:
+        with file:
+            for batch in unfolding(path, file, columns):
+                if any(map(_empty_cells, batch.columns)):
+                    raise BadData(f"{path}: a row with an empty cell")
+                batch.validate(full=True)  # Arrow itself takes any bytes for texts
+                if any(map(_too_long, batch.columns)):
+                    raise BadData(f"{path}: a text of more than {MAX_TOKENS:,} tokens")
+                yield batch
+    except DAMAGED as error:
+        raise BadData(f"{path}: damaged ({first_line(error)})") from None
+
+
+def _empty_cells(column: pa.Array) -> bool:
+    """Whether something is missing in a column, or within a list of it."""
+    return bool(column.null_count) or (pa.types.is_list(column.type) and bool(column.values.null_count))
+
+
+def _too_long(column: pa.Array) -> bool:
+    """Whether a text has too many tokens; they are counted only where it has the bytes for so many."""
+    texts = column.flatten() if pa.types.is_list(column.type) else column
+    if not pa.types.is_string(texts.type) or (pc.max(pc.binary_length(texts)).as_py() or 0) < MAX_TOKENS:
+        return False
+    return bool(pc.max(pc.count_substring(texts, " ")).as_py() >= MAX_TOKENS)

@@ -1,0 +1,69 @@
+"""The figures of a dataset, counted from its shards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.compute as pc
+
+from aegen.core.format import SPLITS
+from aegen.dataset.contract import Contract, read_contract
+from aegen.dataset.folder import Folder
+from aegen.dataset.manifest import Manifest
+from aegen.dataset.shards import read_batches
+from aegen.dataset.survey import Survey, survey
+from aegen.dataset.verify import overlaps
+from aegen.engines.local import Local
+
+DEMONSTRATIONS = ("expert", "augmented")
+
+
+def stats(folder: Folder) -> dict[str, Any]:
+    """All figures, and two that hold a hash of every row: sources shared by splits, distinct training steps."""
+    manifest = folder.manifest()
+    contracts = {c: read_contract(folder, manifest, c) for c in DEMONSTRATIONS if c in manifest.configs}
+    found = figures(manifest, contracts, survey(folder, manifest, contracts, Local()))
+    found |= {"shared sources": overlaps(folder, manifest)}
+    for config in DEMONSTRATIONS:
+        if config in found:
+            found[config]["unique steps"] = _unique_steps(folder, config, "train")
+    return found
+
+
+def figures(
+    manifest: Manifest, contracts: dict[str, Contract], surveys: dict[tuple[str, str], Survey]
+) -> dict[str, Any]:
+    """Sizes and, where there are demonstrations, the paper's data table."""
+    empty = Survey()
+    found: dict[str, Any] = {
+        "spec": manifest.spec,
+        "pairs": {split: manifest.rows("pairs", split) for split in SPLITS},
+        "unchanged": {split: surveys.get(("pairs", split), empty).unchanged for split in SPLITS},
+    }
+    if "variants" in manifest.configs:
+        found["variants"] = manifest.rows("variants")
+    for config, contract in contracts.items():
+        found[config] = {
+            "trajectories": {split: surveys.get((config, split), empty).trajectories for split in SPLITS},
+            "steps": {split: manifest.rows(config, split) for split in SPLITS},
+            "T_max": contract.max_steps,
+            "m": contract.max_state,
+            "n": len(contract.design.slots),
+            "state vocabulary": len(contract.state_tokens),
+            "action vocabulary": len(contract.action_tokens),
+            "metric": contract.metric,
+            "design": contract.design.name,
+        }
+        if config == "augmented":
+            found[config]["capped pairs"] = contract.capped_pairs
+    return found
+
+
+def _unique_steps(folder: Folder, config: str, split: str) -> int:
+    """Distinct (state, action) rows of the split; hashes stand for them."""
+    seen: set[int] = set()
+    for name in folder.manifest().shards(config, split):
+        for batch in read_batches(folder / name, config, ["state", "action"]):
+            actions = pc.binary_join(batch.column("action"), " ")
+            seen.update(map(hash, pc.binary_join_element_wise(batch.column("state"), actions, "|").to_pylist()))
+    return len(seen)

@@ -1,0 +1,272 @@
+"""The engine for many machines: dask.distributed, on workers of its own or on a cluster that is there already."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from importlib import metadata
+from multiprocessing import active_children
+from pathlib import Path
+from typing import Any, TypeVar
+
+from aegen.core import interrupt
+from aegen.core.errors import AegenError, Failed, InvalidSpec, MissingExtra
+from aegen.engines.local import in_order, undisturbed
+
+Result = TypeVar("Result")
+CONNECT = 10  # seconds until a scheduler or its first worker must have answered
+CLOSE = 5  # seconds for an end in good order
+LOST = 60  # seconds without any worker before the work is given up
+SAME = ("aegen", "numpy", "pyarrow", "Levenshtein", "rapidfuzz")  # what bytes depend on
+RETRIES = 2  # of a call that failed for a reason that is not ours, such as a network
+WORKER = "Dask Worker"  # how the names of the processes of our own workers begin
+LOGS = ("distributed", "distributed.client", "distributed.gc", "tornado", "tornado.application", "asyncio")
+ADDRESS = re.compile(r"(?:tcp|tls|ws|wss)://(?:[\w.-]+|\[[\w:.%]+\]):([0-9]{1,5})")
+
+
+@dataclass
+class Dask:
+    """Worker processes (or threads) of this machine, or the workers of a scheduler.
+
+    >>> with Dask(workers=1, processes=False) as engine:
+    ...     list(engine.map(divmod, [(7, 2), (9, 4)]))
+    [(3, 1), (2, 1)]
+    """
+
+    workers: int = 1
+    scheduler: str | None = None
+    processes: bool = True
+    client: Any = field(default=None, repr=False)
+    _cluster: Any = field(default=None, repr=False)
+    _scratch: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.scheduler is not None:
+            check_address(self.scheduler)
+
+    def __enter__(self) -> Dask:
+        dask, distributed = _packages()
+        for name in LOGS:  # some below others too: dask gives them levels of their own
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what there is to say, we say
+        interrupt.HELD.add(id(self))
+        self._scratch = tempfile.TemporaryDirectory(prefix="aegen-", ignore_cleanup_errors=True)
+        settings = {
+            "distributed.comm.timeouts.connect": CONNECT,
+            "distributed.admin.tick.limit": "1h",
+            # What nobody looks at, or not so often, takes a few percent of small machines.
+            "distributed.admin.tick.interval": "1s",
+            "distributed.admin.system-monitor.interval": "10s",
+            "distributed.worker.memory.monitor-interval": "1s",
+            "distributed.worker.profile.enabled": False,
+            "temporary-directory": self._scratch.name,
+        }
+        try:
+            with dask.config.set(settings):
+                self._start(distributed)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _start(self, distributed: Any) -> None:
+        if self.scheduler is None:
+            with undisturbed():  # what starts the workers later on is started here
+                self._cluster = distributed.LocalCluster(
+                    n_workers=0,
+                    threads_per_worker=1,
+                    processes=self.processes,
+                    dashboard_address="127.0.0.1:0",  # not the usual port, which another cluster may have
+                    scheduler_kwargs={"dashboard": False},
+                    silence_logs=logging.CRITICAL,
+                    host="127.0.0.1" if self.processes else None,
+                )
+            self._cluster.scale(self.workers)
+        # By its address alone: a client that knows the cluster takes its start with it when it is interrupted, and then
+        # dask cannot end it in good order.
+        address = self.scheduler or self._cluster.scheduler_address
+        try:
+            self.client = connect(distributed, address)
+        except (OSError, TimeoutError):
+            raise Failed(f"{address}: no scheduler answers there") from None
+        except (ValueError, TypeError) as error:
+            raise InvalidSpec(f"--scheduler {address}: {error}") from None
+        if self.scheduler is not None:
+            check_installed(self.client, self.scheduler)
+        else:
+            with suppress(TimeoutError):  # then those that are there have to do
+                self.client.wait_for_workers(self.workers, timeout=LOST)
+
+    def __exit__(self, *_: object) -> None:
+        with undisturbed():  # half an end would leave workers, and files of theirs
+            if self.client is not None:
+                with suppress(Exception):
+                    self.client.close(timeout=0.5)
+            if self._cluster is not None:
+                self._close_cluster()
+            if self._scratch is not None:
+                self._clean_up(Path(self._scratch.name))
+                self._scratch.cleanup()
+            interrupt.HELD.discard(id(self))
+
+    def _clean_up(self, folder: Path) -> None:
+        """Remove a folder in which a worker that is just being killed may still make a file."""
+        until = time.monotonic() + CLOSE
+        while folder.exists() and time.monotonic() < until:
+            self._end_workers()
+            shutil.rmtree(folder, ignore_errors=True)
+            time.sleep(0.01)
+
+    def _close_cluster(self) -> None:
+        """End our own workers as they come: dask itself first waits until those that are half started have started."""
+
+        def close() -> None:
+            with suppress(Exception):
+                self._cluster.close(timeout=CLOSE)
+
+        self._cluster.shutdown_on_close = False  # not once more at the end of Python
+        closing = threading.Thread(target=close, daemon=True)
+        closing.start()
+        until = time.monotonic() + CLOSE
+        while closing.is_alive() and time.monotonic() < until:
+            self._end_workers()
+            closing.join(0.01)
+
+    def _end_workers(self) -> None:
+        """Our own have nothing left to lose: what they wrote is complete under its name, or not there."""
+        for worker in self._cluster.workers.copy().values() if self._cluster else ():
+            worker.auto_restart = False
+        for process in active_children():
+            if process.name.startswith(WORKER):
+                process.kill()
+
+    def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
+        """The results in the order of the calls; a call whose worker is lost runs again on another."""
+        _, distributed = _packages()
+        versions, news = own_versions(), threading.Event()
+
+        def submit(call: tuple[Any, ...]) -> Any:
+            future = self.client.submit(_run, function, call, versions, pure=False, retries=RETRIES)
+            future.add_done_callback(lambda _: news.set())
+            return future
+
+        try:
+            for outcome in in_order(submit, partial(self._wait, news), self.client.gather, calls, 2 * self._threads()):
+                if isinstance(outcome, Refused):
+                    raise outcome.error
+                yield outcome
+        except KeyboardInterrupt:
+            self._end_workers()
+            raise
+        except distributed.KilledWorker:
+            raise Failed("several workers have died over the same shard (out of memory?)") from None
+        except (distributed.CancelledError, distributed.comm.CommClosedError):
+            raise Failed("the scheduler is gone; run the same command again to go on") from None
+
+    def _threads(self) -> int:
+        """How many calls the workers run at once."""
+        with suppress(TimeoutError):
+            self.client.wait_for_workers(1, timeout=CONNECT)
+        threads = sum(self.client.nthreads().values())
+        if not threads:
+            raise Failed(f"{self.scheduler or 'dask'}: the scheduler has no workers")
+        return int(threads)
+
+    def _wait(self, news: threading.Event, futures: list[Any]) -> None:
+        """Wait until one of the futures is done, or the cluster has been empty for too long."""
+        alone_since: float | None = None
+        while not any(future.done() for future in futures):
+            if news.wait(interrupt.LOOK):
+                news.clear()
+            elif self.client.status == "running" and self.client.nthreads():
+                alone_since = None
+            else:
+                alone_since = alone_since or time.monotonic()
+                if time.monotonic() - alone_since > LOST:
+                    raise Failed(f"no worker for {LOST} seconds; run the same command again to go on")
+
+
+def check_address(address: str) -> None:
+    """Refuse what cannot be a scheduler's before anything is started; a password in it is never shown.
+
+    >>> check_address("tcp://me:secret@host:8786")
+    Traceback (most recent call last):
+    aegen.core.errors.InvalidSpec: --scheduler tcp://…@host:8786: expected for example tcp://host:8786
+    """
+    found = ADDRESS.fullmatch(address)
+    if found and 1 <= int(found[1]) <= 65535:
+        return
+    shown = re.sub(r"^([a-z]+://)?.*@", r"\1…@", address, flags=re.DOTALL) or '"" (a variable that is not set?)'
+    raise InvalidSpec(f"--scheduler {shown}: expected for example tcp://host:8786")
+
+
+def connect(distributed: Any, where: Any) -> Any:
+    """A client; one that did not get through is closed here, since its own end waits for long and complains."""
+
+    class Client(distributed.Client):  # type: ignore[misc]
+        def __init__(self) -> None:
+            try:
+                super().__init__(where, timeout=CONNECT, set_as_default=False)
+            except BaseException:
+                with suppress(Exception):
+                    self.close(timeout=0.5)
+                raise
+
+    return Client()
+
+
+def check_installed(client: Any, address: str) -> None:
+    """Refuse a cluster that lacks this package before it gets work, over which its workers would die."""
+    there = client.get_versions(packages=["aegen"])
+    for who, said in {"its scheduler": there["scheduler"], **there["workers"]}.items():
+        if said and said["packages"].get("aegen") is None:
+            raise InvalidSpec(f'--scheduler {address}: {who} lacks this: pip install "aegen[cluster]" there')
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An error that running again would not mend."""
+
+    error: AegenError
+
+
+def _run(function: Callable[..., Result], call: tuple[Any, ...], versions: dict[str, str]) -> Result | Refused:
+    """One call, on a worker."""
+    for package, version in own_versions().items():
+        if versions.get(package) != version:
+            asked = versions.get(package, "none")
+            return Refused(InvalidSpec(f"a worker has {package} {version}, you have {asked}: install the same there"))
+    try:
+        return function(*call)
+    except Failed:
+        raise  # a storage that did not answer may do so the next time
+    except AegenError as error:
+        return Refused(error)
+
+
+@lru_cache(maxsize=1)
+def own_versions() -> dict[str, str]:
+    """Of the packages that decide the bytes."""
+    found = {}
+    for package in SAME:
+        with suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
+
+
+def _packages() -> tuple[Any, Any]:
+    os.environ.setdefault("DASK_DISTRIBUTED__DIAGNOSTICS__NVML", "False")
+    try:
+        import dask
+        import distributed
+    except ImportError:
+        raise MissingExtra.of("dask", "cluster") from None
+    return dask, distributed

@@ -1,0 +1,51 @@
+"""Parquet files of strangers, opened without trusting what they declare."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from aegen.core.errors import BadData
+from aegen.files.places import Remote
+from aegen.files.size_guard import MAX_GROUP, references, unfolded
+
+ROW_GROUP = 1 << 16
+MAX_FOOTER = 1 << 27  # bytes of Parquet metadata that a reader takes memory for, the description included
+# What pyarrow raises on a damaged or hostile file.
+DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, RuntimeError, OverflowError, MemoryError)
+
+
+def _parquet(path: Path | Remote, **settings: Any) -> pq.ParquetFile:
+    return pq.ParquetFile(path.open("rb") if isinstance(path, Remote) else path, **settings)
+
+
+def check_footer(path: Path | Remote) -> None:
+    """Refuse a footer that is larger than any of ours before anybody takes memory for it."""
+    with path.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        size = file.tell()
+        file.seek(max(0, size - 8))
+        tail = file.read(8)
+    declared = int.from_bytes(tail[:4], "little")
+    if tail[4:] != b"PAR1" or declared > min(MAX_FOOTER, size):
+        raise BadData(f"{path}: not a readable Parquet file (no footer of at most {MAX_FOOTER:,} bytes)")
+
+
+def unfolding(path: Path | Remote, file: pq.ParquetFile, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    """The rows of any Parquet file, no row group of which takes more memory than it may."""
+    referring = references(file.metadata, columns)
+    with _parquet(path, metadata=file.metadata, read_dictionary=referring) as folded:
+        for group in range(file.num_row_groups):
+            size = unfolded(folded, group, referring, columns)
+            if size > MAX_GROUP:
+                raise BadData(f"{path}: a row group that unfolds to {size:,} bytes; expected at most {MAX_GROUP:,}")
+            yield from file.iter_batches(batch_size=ROW_GROUP, row_groups=[group], columns=columns)
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

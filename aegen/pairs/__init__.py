@@ -1,0 +1,1 @@
+"""Where text pairs come from: a spec, or files. Imports core, columns, files and arithmetic."""

@@ -1,0 +1,131 @@
+"""Anybody's text pairs: read, checked, tokenised, split, and written as the config ``pairs``.
+
+Everything is read twice: once to check and count, once to write, so that nothing is written for bad input and memory
+stays flat.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aegen.core.errors import BadData, InvalidSpec
+from aegen.core.escape import join_state, tokenize
+from aegen.core.format import MAX_TOKENS, SPLITS, TASKS
+from aegen.core.progress import Progress, silent
+from aegen.core.randomness import derive_key
+from aegen.core.types import SpecTree
+from aegen.pairs.readers import open_reader
+from aegen.pairs.rows import Row
+
+Parsed = tuple[str, str, str]  # split, source, target
+
+
+@dataclass(frozen=True)
+class Import:
+    """What to import, and how."""
+
+    paths: tuple[Path, ...]
+    kind: str = "auto"
+    task: str = "text"
+    tokens: str = "words"
+    split: str | None = None
+    split_by: str = "source"
+    source_column: str = "source"
+    target_column: str = "target"
+    annotator: int = 0
+    seed: int = 0
+    max_tokens: int = 1024
+    rows_per_shard: int = 250_000
+    skip_bad: bool = False
+    skipped: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("task", ("text", *TASKS)), ("tokens", ("words", "chars")), ("split_by", ("source", "target", "pair")),
+        ):  # fmt: skip
+            if getattr(self, name) not in allowed:
+                raise InvalidSpec(f"{name}={getattr(self, name)}: expected one of {', '.join(allowed)}")
+        for name in ("max_tokens", "rows_per_shard"):
+            if getattr(self, name) < 1:
+                raise InvalidSpec(f"{name}={getattr(self, name)}: expected at least 1")
+        if self.max_tokens > MAX_TOKENS:  # no reader would take them
+            raise InvalidSpec(f"max_tokens={self.max_tokens}: expected at most {MAX_TOKENS:,}")
+        if self.task != "text" and self.tokens != "words":
+            raise InvalidSpec(f"tokens={self.tokens}: equations ({self.task}) are made of words")
+        _ = self.shares
+
+    @property
+    def shares(self) -> tuple[int, ...] | None:
+        """Per cent of train, validation and test; None keeps the splits that are there."""
+        if self.split is None:
+            return None
+        parts = self.split.split("/")
+        if len(parts) != len(SPLITS) or not all(part.isdecimal() for part in parts) or sum(map(int, parts)) != 100:
+            raise InvalidSpec(f"split={self.split}: expected three whole numbers that make 100, for example 70/15/15")
+        return tuple(map(int, parts))
+
+    def spec_tree(self) -> SpecTree:
+        """What the dataset depends on: the settings, and the inputs by name and content."""
+        reader = open_reader(self)
+        settings = {
+            name: getattr(self, name)
+            for name in ("task", "tokens", "split", "split_by", "seed", "max_tokens", "rows_per_shard", "skip_bad")
+        }
+        return {
+            "pairs": {"made": "imported", "kind": reader.kind, **settings, **reader.options, "inputs": reader.inputs()}
+        }
+
+    def rows(self, skipped: Counter[str] | None = None) -> Iterator[Parsed]:
+        """All good pairs; a bad one is an error that says where, or with ``skip_bad`` left out and counted."""
+        for row in open_reader(self).rows():
+            try:
+                yield self._parse(row)
+            except BadData as error:
+                if not self.skip_bad:
+                    raise
+                if skipped is not None:
+                    skipped[str(error).rpartition(": ")[2]] += 1
+
+    def _parse(self, row: Row) -> Parsed:
+        if row.problem:
+            raise BadData(f"{row.where}: {row.problem}")
+        source, target = self._tokens(row.where, row.source), self._tokens(row.where, row.target)
+        if not source and not target:
+            raise BadData(f"{row.where}: an empty pair")
+        return self._split_of(row, source, target), source, target
+
+    def _tokens(self, where: str, text: str) -> str:
+        """One side of a pair as a state."""
+        if "\0" in text:
+            raise BadData(f"{where}: a NUL character")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise BadData(f"{where}: not valid UTF-8, or half of a surrogate pair")
+        if self.task != "text":  # the released equations write == for the paper's =
+            text = " ".join("=" if token == "==" else token for token in text.split())
+        tokens = tokenize(text, self.tokens)
+        if len(tokens) > self.max_tokens:
+            raise BadData(f"{where}: more than {self.max_tokens:,} tokens")
+        return join_state(tokens)
+
+    def _split_of(self, row: Row, source: str, target: str) -> str:
+        if row.split and not self.shares:
+            return row.split
+        shares = self.shares or (70, 15, 15)
+        by = {"source": source, "target": target, "pair": f"{source}\x1f{target}"}[self.split_by]
+        number = derive_key(self.seed, "split", by) * 100 >> 64
+        return SPLITS[(number >= shares[0]) + (number >= shares[0] + shares[1])]
+
+    def count(self, progress: Progress = silent) -> dict[str, int]:
+        """Pairs of each split; reads and checks everything."""
+        counts: Counter[str] = Counter()
+        self.skipped.clear()
+        with progress("checking", 0) as advance:
+            for split, _, _ in self.rows(self.skipped):
+                counts[split] += 1
+                advance(1)
+        if not counts:
+            raise BadData(f"{', '.join(map(str, self.paths))}: no pairs")
+        return {split: counts[split] for split in SPLITS}

@@ -1,0 +1,235 @@
+"""The formats in which text pairs come. A reader yields rows one by one and says where each was found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from aegen.core.errors import BadData, InvalidSpec, MissingExtra
+from aegen.files.parquet import first_line
+from aegen.pairs.rows import Reader, Row, digests, lines_of
+from aegen.pairs.tables import Table
+
+if TYPE_CHECKING:
+    from aegen.pairs.importing import Import
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Two text files, line by line."""
+
+    source: Path
+    target: Path
+    split: str | None = None
+    kind: ClassVar[str] = "parallel"
+    options: ClassVar[dict[str, Any]] = {}
+
+    def rows(self) -> Iterator[Row]:
+        missing = ("", "", "missing")
+        for left, right in zip_longest(lines_of(self.source), lines_of(self.target), fillvalue=missing):
+            if "missing" in (left[2], right[2]):
+                longer, shorter = (left, self.target) if right is missing else (right, self.source)
+                yield Row(longer[0], problem=f"{shorter.name} has fewer lines")
+                continue
+            problem = left[2] or right[2]
+            if not problem and (not left[1] or not right[1]):
+                problem = "an empty line"
+            yield Row(right[0] if right[2] or not right[1] else left[0], left[1], right[1], self.split, problem)
+
+    def inputs(self) -> list[dict[str, str]]:
+        return digests(self.source, self.target)
+
+
+@dataclass(frozen=True)
+class Released:
+    """A folder in the layout of the paper's authors: ``train_x.txt``, ``train_y.txt``, ``val_…``, ``test_…``."""
+
+    folder: Path
+    kind: ClassVar[str] = "released"
+    options: ClassVar[dict[str, Any]] = {}
+    names: ClassVar[dict[str, str]] = {"train": "train", "val": "validation", "test": "test"}
+
+    def _parts(self) -> list[Parallel]:
+        there = [name for name in self.names if (self.folder / f"{name}_x.txt").exists()]
+        if not there:
+            raise BadData(f"{self.folder}: no train_x.txt, val_x.txt or test_x.txt in it")
+        return [
+            Parallel(self.folder / f"{name}_x.txt", self.folder / f"{name}_y.txt", self.names[name]) for name in there
+        ]
+
+    def rows(self) -> Iterator[Row]:
+        for part in self._parts():
+            yield from part.rows()
+
+    def inputs(self) -> list[dict[str, str]]:
+        return [entry for part in self._parts() for entry in part.inputs()]
+
+
+@dataclass(frozen=True)
+class M2:
+    """The M2 format of grammatical error correction: ``S`` a sentence, ``A`` the edits of an annotator."""
+
+    path: Path
+    annotator: int = 0
+    kind: ClassVar[str] = "m2"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"annotator": self.annotator}
+
+    def rows(self) -> Iterator[Row]:
+        block: list[tuple[str, str, str]] = []
+        for line in lines_of(self.path):
+            _, text, problem = line
+            if block and not problem and (not text or text.startswith("S ")):
+                yield self._read(block)
+                block = []
+            if text or problem:
+                block.append(line)
+        if block:
+            yield self._read(block)
+
+    def _read(self, block: list[tuple[str, str, str]]) -> Row:
+        """One sentence and its edits; what is wrong with one line is wrong with all of them."""
+        edits = []
+        for number, (where, text, problem) in enumerate(block):
+            if problem or not text.startswith("A " if number else "S "):
+                return Row(where, problem=problem or "a line that begins with neither S nor A, or not where it should")
+            if number:
+                edit, trouble = self._edit(text)
+                if trouble:
+                    return Row(where, problem=trouble)
+                if edit:
+                    edits.append(edit)
+        return self._corrected(Row(block[0][0], source=block[0][1][2:]), edits)
+
+    def _edit(self, text: str) -> tuple[tuple[int, int, list[str]] | None, str]:
+        fields = text[2:].split("|||")
+        try:
+            start, stop = map(int, fields[0].split())
+            annotator = int(fields[5])
+        except (ValueError, IndexError):
+            return None, "an edit that cannot be read"
+        if annotator != self.annotator or fields[1] == "noop" or start < 0:
+            return None, ""
+        written = fields[2].split("||")[0]  # the first of several alternatives
+        return (start, stop, written.split(" ") if written not in ("", "-NONE-") else []), ""
+
+    @staticmethod
+    def _corrected(row: Row, edits: list[tuple[int, int, list[str]]]) -> Row:
+        words, target, reached = row.source.split(" "), [], 0
+        for start, stop, new in sorted(edits, key=lambda edit: edit[:2]):
+            if not reached <= start <= stop <= len(words):
+                return replace(row, problem="edits that overlap or lie outside the sentence")
+            target += words[reached:start] + new
+            reached = stop
+        return replace(row, target=" ".join(target + words[reached:]))
+
+    def inputs(self) -> list[dict[str, str]]:
+        return digests(self.path)
+
+
+@dataclass(frozen=True)
+class HubDataset:
+    """A dataset that the package ``datasets`` loads: a hub id or a folder."""
+
+    name: str
+    source: str
+    target: str
+    kind: ClassVar[str] = "datasets"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"source_column": self.source, "target_column": self.target}
+
+    def _load(self) -> Any:
+        try:
+            import datasets
+        except ImportError:
+            raise MissingExtra.of("datasets", "hub") from None
+        name, _, config = self.name.partition(":")
+        try:
+            if (Path(name) / "dataset_dict.json").exists() or (Path(name) / "state.json").exists():
+                loaded = datasets.load_from_disk(name)
+            else:
+                loaded = datasets.load_dataset(name, config or None)
+        except Exception as error:  # whatever it stumbles over in a stranger's folder, of which it checks little
+            raise self._refused(error) from None
+        return loaded if isinstance(loaded, dict) else {"": loaded}
+
+    def _refused(self, error: Exception) -> BadData:
+        return BadData(
+            f"{self.name}: the package datasets cannot read it ({type(error).__name__}: {first_line(error)})"
+        )
+
+    def rows(self) -> Iterator[Row]:
+        for split, data in self._load().items():
+            for name in (self.source, self.target):
+                if name not in data.column_names:
+                    raise BadData(
+                        f"{self.name}: no column {name!r}; there are {', '.join(map(repr, data.column_names))}"
+                    )
+            known = split if split in ("train", "validation", "test") else None
+            for number, (source, target) in enumerate(self._pairs(data), start=1):
+                row = Row(f"{self.name}/{split or 'all'}:{number}", split=known)
+                if isinstance(source, str) and isinstance(target, str):
+                    yield replace(row, source=source, target=target)
+                else:
+                    yield replace(row, problem="no text")
+
+    def _pairs(self, data: Any) -> Iterator[tuple[Any, Any]]:
+        try:
+            for record in data:
+                yield record[self.source], record[self.target]
+        except Exception as error:
+            raise self._refused(error) from None
+
+    def inputs(self) -> list[dict[str, str]]:
+        return [{"name": Path(self.name).name, "sha256": "-".join(data._fingerprint for data in self._load().values())}]
+
+
+SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".m2": "m2"}
+KINDS = ("auto", "released", "parallel", "csv", "tsv", "jsonl", "parquet", "m2", "datasets")
+
+
+def open_reader(wanted: Import) -> Reader:
+    """The reader for these paths: by the asked kind, or by what they look like."""
+    paths, kind = wanted.paths, wanted.kind
+    if kind not in KINDS:
+        raise InvalidSpec(f"kind={kind}: expected one of {', '.join(KINDS)}")
+    for path in paths:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InvalidSpec(f"{path}: import reads its input several times, which a pipe does not allow; use a file")
+    if kind == "auto":
+        kind = _guess(paths)
+    if len(paths) != (2 if kind == "parallel" else 1):
+        raise InvalidSpec(f"{kind} takes {'two files' if kind == 'parallel' else 'one path'}, not {len(paths)}")
+    match kind:
+        case "parallel":
+            return Parallel(paths[0], paths[1])
+        case "released":
+            return Released(paths[0])
+        case "m2":
+            return M2(paths[0], wanted.annotator)
+        case "datasets":
+            return HubDataset(str(paths[0]), wanted.source_column, wanted.target_column)
+    return Table(paths[0], kind, wanted.source_column, wanted.target_column)
+
+
+def _guess(paths: tuple[Path, ...]) -> str:
+    if len(paths) == 2:
+        return "parallel"
+    path = paths[0]
+    if any((path / f"{name}_x.txt").exists() for name in Released.names):
+        return "released"
+    if path.suffix in SUFFIXES and not path.is_dir():
+        return SUFFIXES[path.suffix]
+    if path.is_file():
+        raise InvalidSpec(f"{path.name}: cannot tell its format; say --kind {' | '.join(KINDS[1:])}")
+    if not path.exists() and not re.fullmatch(r"[\w.-]+/[\w.-]+(:[\w.-]+)?", str(path)):
+        raise BadData(f"{path}: No such file or directory, and not the id of a dataset (owner/name)")
+    return "datasets"

@@ -1,0 +1,1 @@
+"""The whole data stage, step by step. Imports card, and what card imports."""

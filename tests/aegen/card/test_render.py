@@ -1,0 +1,237 @@
+"""Cards: every number is the shards', and rendering changes nothing that it does not own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from aegen.card.frontmatter import front_matter
+from aegen.card.render import CARD, COMPANIONS, Terms, write_card
+from aegen.core.errors import BadData, FolderConflict, InvalidSpec
+from aegen.dataset.folder import Folder
+from aegen.dataset.recipe import recipe
+from aegen.dataset.verify import verify
+from aegen.engines.local import Local
+from aegen.experts.expert import Expert
+from aegen.pairs.importing import Import
+from aegen.pairs.spec import Spec
+from aegen.pipeline import build as pipeline
+
+OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_UPDATE_DOWNLOAD_COUNTS": "0", "HF_HUB_DISABLE_TELEMETRY": "1"}
+TEXTS = "wrong,right\nteh,the\nhte,the\nrecieve,receive\nadress,address\nfine,fine\n"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """One dataset of each kind, in folders that have the names on their cards."""
+    place = tmp_path_factory.mktemp("cards")
+    for spec in (Spec("aor", 10, 4, 800, split="paper"), Spec("aes", 10, 4, 120), Spec("aec", 10, 4, 120, variants=2)):
+        pipeline.build(spec, Folder(place / spec.id), Local())
+    (place / "words.csv").write_text(TEXTS)
+    wanted = Import(
+        (place / "words.csv",), tokens="chars", split="100/0/0", source_column="wrong", target_column="right"
+    )
+    words = Folder(place / "words")
+    pipeline.import_pairs(wanted, words)
+    pipeline.add_expert(words, Expert.of("text", "lcs"), Local())
+    return place
+
+
+NAMES = ["aor-n10-l4-d800-s0-paper", "aes-n10-l4-d120-s0", "aec-n10-l4-d120-s0-v2", "words"]
+kinds = pytest.mark.parametrize("name", NAMES)
+
+
+def files(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def header(folder):
+    return yaml.safe_load((folder / CARD).read_text().split("---\n")[1])
+
+
+def python(code, cwd, **settings):
+    environment = os.environ | OFFLINE | {"HF_HOME": str(cwd / "hf")} | settings
+    done = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "dataset card" not in done.stderr  # datasets complains there of what it cannot use
+    return done.stdout
+
+
+@kinds
+def test_the_header_says_what_the_shards_say(place, name):
+    found = header(place / name)
+    assert [config.get("default", False) for config in found["configs"]].count(True) == 1
+    there = sorted(path.name for path in (place / name).iterdir() if path.is_dir())
+    assert sorted(config["config_name"] for config in found["configs"]) == there
+    for config, info in zip(found["configs"], found["dataset_info"], strict=True):
+        for files, counted in zip(config["data_files"], info["splits"], strict=True):
+            paths = list((place / name).glob(files["path"]))
+            assert paths and files["split"] == counted["name"]
+            assert counted["num_examples"] == sum(pq.read_metadata(path).num_rows for path in paths)
+            schema = pq.read_schema(paths[0])
+            assert schema.names == [feature["name"] for feature in info["features"]]
+
+
+@kinds
+def test_the_page_says_what_the_shards_say(place, name):
+    page = (place / name / CARD).read_text()
+    pairs = pq.read_table(place / name / "pairs" / "train-00000-of-00001.parquet").to_pylist()
+    unchanged = sum(row["source"] == row["target"] for row in pairs)
+    assert f"| pairs | {len(pairs):,} |" in page and f" {unchanged:,} in train (" in page
+    steps = pq.read_table(place / name / "expert" / "train-00000-of-00001.parquet")
+    assert f"| expert: steps | {len(steps):,} |" in page
+    assert "arxiv.org/abs/2210.12276" in page and "$" not in page
+
+
+def test_overlap_is_counted(place):
+    folder = place / NAMES[0]
+    sources = {
+        split: set(pq.read_table(folder / "pairs" / f"{split}-00000-of-00001.parquet")["source"].to_pylist())
+        for split in ("train", "test")
+    }
+    shared = len(sources["train"] & sources["test"])
+    assert shared and f"{shared:,} (train/test)" in (folder / CARD).read_text()
+    assert "No two splits share a source" in (place / NAMES[1] / CARD).read_text()
+
+
+@kinds
+def test_the_card_is_a_function_of_the_shards(place, name, tmp_path):
+    copy = shutil.copytree(place / name, tmp_path / "elsewhere")
+    for companion in COMPANIONS:
+        (copy / companion).unlink(missing_ok=True)
+    (copy / CARD).write_text("<!-- Rendered by `aegen card` long ago -->")
+    folder = Folder(copy)
+    write_card(folder, folder.manifest())
+    assert files(copy) == files(place / name)
+    verify(folder, Local())
+    path = copy / "pairs" / "train-00000-of-00001.parquet"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(BadData, match="altered"):
+        verify(folder, Local())
+
+
+@kinds
+def test_the_commands_on_the_card_make_the_same_bytes(place, name, run, tmp_path):
+    (tmp_path / "words.csv").write_text(TEXTS)
+    for command in recipe(Folder(place / name).manifest().spec):
+        assert command in (place / name / CARD).read_text()
+        run(*shlex.split(command)[1:])
+    assert files(tmp_path / name) == files(place / name)
+
+
+@kinds
+def test_the_code_on_the_card_runs(place, name):
+    page = (place / name / CARD).read_text()
+    for code in re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE):
+        python(code, place)
+
+
+@kinds
+def test_every_config_and_split_loads(place, name):
+    code = f"""
+import json
+from datasets import get_dataset_config_names, load_dataset
+found = {{}}
+for config in get_dataset_config_names({name!r}):
+    for split, rows in load_dataset({name!r}, config).items():
+        found[f"{{config}}/{{split}}"] = [len(rows), {{k: str(v) for k, v in rows.features.items()}}]
+        assert len(rows) == sum(1 for _ in load_dataset({name!r}, config, split=split, streaming=True))
+default = load_dataset({name!r})
+found["default"] = sorted(default["train"].column_names)
+print(json.dumps(found))
+"""
+    found = json.loads(python(code, place).splitlines()[-1])
+    assert found.pop("default") == ["action", "origin", "pair", "state", "step"]
+    manifest = Folder(place / name).manifest()
+    wanted = {shard.split("-")[0]: info.rows for shard, info in manifest.files.items() if info.rows}
+    assert {where: rows for where, (rows, _) in found.items()} == wanted
+    assert found["expert/train"][1]["action"] == "List(Value('string'))"
+    assert found["expert/train"][1]["step"] == "Value('int16')"
+
+
+def test_without_the_extra_there_are_no_pictures(place, tmp_path):
+    copy = shutil.copytree(place / NAMES[2], tmp_path / "d")
+    assert (copy / "edit-kinds.png").is_file()
+    python("import sys; sys.modules['matplotlib'] = None; from aegen.cli import main; main(['card', 'd'])", tmp_path)
+    assert not list(copy.glob("*.png")) and 'pip install "aegen[report]"' in (copy / CARD).read_text()
+
+
+def test_somebody_elses_page_is_not_overwritten(tmp_path):
+    (tmp_path / CARD).write_text("# Mine")
+    with pytest.raises(FolderConflict, match="README.md: not a card"):
+        pipeline.generate(Spec("aor", 10, 4, 20), Folder(tmp_path), Local())
+    assert files(tmp_path) == {CARD: b"# Mine"}
+
+
+def test_what_the_owner_stated_stays(place, run, tmp_path):
+    shutil.copytree(place / "words", tmp_path / "words")
+    assert header(tmp_path / "words")["license"] == "unknown" and header(tmp_path / "words")["language"] == ["und"]
+    run("card", "words", "--license", "cc-by-4.0", "--language", "en")
+    run("augment", "words")
+    found = header(tmp_path / "words")
+    assert (found["license"], found["language"]) == ("cc-by-4.0", ["en"])
+    assert "augmented" in [config["config_name"] for config in found["configs"]]
+    with pytest.raises(InvalidSpec, match="license="):
+        Terms().stated('mit"\nconfigs: []', None)
+
+
+def test_pairs_alone_have_a_card(run, tmp_path):
+    run("generate", "aor", "--n", 10, "--l", 4, "--d", 20, "--out", "d")
+    assert header(tmp_path / "d")["configs"][0]["default"] is True
+    assert "aegen trajectories" in (tmp_path / "d" / CARD).read_text()
+
+
+def test_front_matter_is_yaml():
+    fields = {"a": 'x: "y" #z', "b": [1, {"c": [], "d": {"e": None}}, "- f"], "g": {"h": [["i"], ["no", True]]}}
+    assert yaml.safe_load(front_matter(fields).split("---\n")[1]) == fields
+
+
+@kinds
+@pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning:rdflib")
+@pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index:DeprecationWarning:mlcroissant")
+def test_croissant_is_accepted_and_read(place, name):
+    import mlcroissant
+
+    dataset = mlcroissant.Dataset(jsonld=str(place / name / "croissant.json"))
+    rows = pq.read_table(place / name / "expert" / "train-00000-of-00001.parquet").to_pylist()
+    found = [row for row in dataset.records("expert") if row["expert/split"] == b"train"]
+    assert [row["expert/state"].decode() for row in found] == [row["state"] for row in rows]
+
+
+def test_the_command_of_croissant_accepts_it(place):
+    command = [Path(sys.executable).parent / "mlcroissant", "validate", "--jsonld"]
+    done = subprocess.run([*command, place / NAMES[0] / "croissant.json"], capture_output=True, text=True)
+    assert done.returncode == 0 and "Done." in done.stderr, done.stderr
+    broken = json.loads((place / NAMES[0] / "croissant.json").read_text())
+    del broken["recordSet"][0]["field"][1]["dataType"]
+    (place / "broken.json").write_text(json.dumps(broken))
+    assert subprocess.run([*command, place / "broken.json"], capture_output=True).returncode != 0
+
+
+@pytest.mark.parametrize(
+    "part,change",
+    [
+        ("pairs", {"task": "../../README"}), ("pairs", {"task": 3}), ("pairs", {"seed": None}),
+        ("pairs", {"inputs": [1]}), ("pairs", {"inputs": [{"name": "x"}]}), ("expert", {"backend": 3}),
+    ],
+)  # fmt: skip
+def test_a_manifest_that_lies_gets_no_card(place, tmp_path, part, change):
+    shutil.copytree(place / "words", tmp_path / "words")
+    path = tmp_path / "words" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["spec"][part] |= change
+    path.write_text(json.dumps(manifest))
+    before = files(tmp_path)
+    with pytest.raises(BadData):
+        write_card(Folder(tmp_path / "words"), Folder(tmp_path / "words").manifest())
+    assert files(tmp_path) == before

@@ -1,0 +1,268 @@
+"""TG and TA: the paper's examples, the released counts, and the fast path against the plain one."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aegen.core.actions import DESIGNS, DONE
+from aegen.core.edits import Splice, replay
+from aegen.core.environment import Environment
+from aegen.core.errors import InvalidEdit, InvalidSpec
+from aegen.core.escape import split_state
+from aegen.dataset.folder import Folder
+from aegen.engines.local import Local
+from aegen.experts import demonstrations
+from aegen.experts.augment import Augmentation, augmented_starts, shifted_states
+from aegen.experts.expert import TASK_DEFAULTS
+from aegen.experts.metrics import load_metric
+from aegen.experts.trajectory import Pairs, Summary, expert_starts, step_batch, trajectory
+from aegen.pairs.spec import Spec
+from aegen.pipeline import build as pipeline
+from tests import plain
+from tests.aegen.strategies import LCS, LEVENSHTEIN, SPAN, pairs, sequences, short_pairs, spans
+
+EDIT = DESIGNS["edit"]
+
+
+def columns(many) -> Pairs:
+    texts = [[" ".join(side) for side in sides] for sides in zip(*many, strict=True)] or [[], []]
+    batch = pa.record_batch(
+        [pa.array(range(len(many)), pa.int64()), *(pa.array(t, pa.string()) for t in texts)], ["id", "source", "target"]
+    )
+    return Pairs.of(batch)
+
+
+def starts_of(pairs, metric, options, summary):
+    return augmented_starts(pairs, metric.scripts(pairs.sources, pairs.goals, pairs.alphabet), options, summary)
+
+
+def rows(batch: pa.RecordBatch):
+    return [tuple(row.values()) for row in batch.to_pylist()]
+
+
+def plain_rows(many, metric, design, augment=False):
+    """TG, and TA as printed, pair by pair."""
+    made = []
+    for number, (source, goal) in enumerate(many):
+        starts = [source, *(shifted_states(source, metric.splices(source, goal)) if augment else [])]
+        for origin, start in enumerate(starts):
+            for step, (state, action) in enumerate(trajectory(start, goal, metric, design)):
+                made.append((number, origin, step, " ".join(state), list(action)))
+    return made
+
+
+def test_one_plus_one():
+    steps = trajectory(("1", "1", "2"), ("1", "+", "1", "=", "2"), LEVENSHTEIN, DESIGNS["insert"])
+    assert [(" ".join(s), a) for s, a in steps] == [
+        ("1 1 2", ("POS_1", "+")),
+        ("1 + 1 2", ("POS_3", "=")),
+        ("1 + 1 = 2", ("DONE", "DONE")),
+    ]
+    assert shifted_states(("1", "1", "2"), LEVENSHTEIN.splices(tuple("112"), tuple("1+1=2"))) == [tuple("11=2")]
+
+
+EXAMPLES = {  # the paper's table of examples: source, target, state, action, next state, shifted state
+    "aor": (
+        "3 6 2 9 3", "- 3 - 6 / 2 + 9 = 3",
+        "- 3 - 6 / 2 9 3", "POS_6 +", "- 3 - 6 / 2 + 9 3", "- 3 - 6 / 2 9 = 3",
+    ),
+    "aes": (
+        "65 + ( 25 - 20 ) - ( 64 + 32 ) + ( 83 - 24 ) = ( - 25 + 58 )", "65 + 5 - 96 + 59 = 33",
+        "65 + 5 - ( 64 + 32 ) + ( 83 - 24 ) = ( - 25 + 58 )", "POS_4 POS_8 96",
+        "65 + 5 - 96 + ( 83 - 24 ) = ( - 25 + 58 )", "65 + 5 - ( 64 + 32 ) + 59 = ( - 25 + 58 )",
+    ),
+    "aec": (
+        "- 2 * + 4 10 + 8 / 8 = 8", "- 2 + 10 * 8 / 8 = 8",
+        "- 2 + 4 10 + 8 / 8 = 8", "DELETE POS_3 POS_3", "- 2 + 10 + 8 / 8 = 8", "- 2 + 4 10 * 8 / 8 = 8",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("task", EXAMPLES)
+def test_the_papers_examples(task):
+    source, target, state, action, after, shifted = (text.split() for text in EXAMPLES[task])
+    metric, design = (load_metric(TASK_DEFAULTS[task][0]), DESIGNS[TASK_DEFAULTS[task][1]])
+    steps = trajectory(tuple(source), tuple(target), metric, design)
+    assert (tuple(state), tuple(action)) in steps
+    assert steps[steps.index((tuple(state), tuple(action))) + 1][0] == tuple(after)
+    assert tuple(shifted) in shifted_states(tuple(source), metric.splices(tuple(source), tuple(target)))
+
+
+@pytest.mark.parametrize("metric", [LEVENSHTEIN, LCS], ids=["levenshtein", "lcs"])
+@given(st.lists(short_pairs, min_size=1, max_size=5))
+def test_the_fast_path_is_the_plain_path(metric, many):
+    fast = columns(many)
+    assert rows(step_batch(fast, expert_starts(fast), metric, EDIT, Summary())) == plain_rows(many, metric, EDIT)
+    starts = starts_of(fast, metric, Augmentation(), Summary())
+    assert rows(step_batch(fast, starts, metric, EDIT, Summary())) == plain_rows(many, metric, EDIT, augment=True)
+
+
+@pytest.mark.parametrize("design", ["span", "span2", "span3"])
+@given(st.lists(spans(), min_size=1, max_size=5))
+def test_the_fast_path_is_the_plain_path_for_spans(design, many):
+    fast = columns(many)
+    starts = starts_of(fast, SPAN, Augmentation(), Summary())
+    made = rows(step_batch(fast, starts, SPAN, DESIGNS[design], Summary()))
+    assert made == plain_rows(many, SPAN, DESIGNS[design], augment=True)
+
+
+def subsets(state, edits):
+    """Every choice of edits and the state it leads to, by brute force over the original places."""
+    for number in range(2 ** len(edits)):
+        chosen = [bool(number >> k & 1) for k in range(len(edits))]
+        shift, made = 0, []
+        for edit, execute in zip(edits, chosen, strict=True):
+            if execute:
+                made.append(Splice(edit.start - shift, edit.stop - shift, edit.new))
+            else:
+                shift += edit.growth
+        yield replay(state, made)
+
+
+@given(short_pairs)
+def test_algorithm_2_by_brute_force(pair):
+    source, goal = pair
+    edits = LEVENSHTEIN.splices(source, goal)
+    path = [replay(source, edits[:k]) for k in range(len(edits) + 1)]
+    found = shifted_states(source, edits)
+    assert len(set(found)) == len(found)
+    assert set(found) == set(subsets(source, edits)) - set(path)
+    assert all(trajectory(state, goal, LEVENSHTEIN, EDIT)[-1][0] == goal for state in found)
+
+
+@given(short_pairs)
+def test_the_plain_algorithms_find_as_many_steps(pair):
+    """Another tie-break, the same lengths: and where only insertions are needed in one way, the same trajectories."""
+    game = Environment(EDIT, frozenset((*pair[0], *pair[1])), 99)
+    ours, theirs = trajectory(*pair, LEVENSHTEIN, EDIT), plain.generate(*pair, game)
+    assert len(ours) == len(theirs) and theirs[-1] == ours[-1]
+
+
+@given(st.lists(st.sampled_from("12345678"), unique=True, min_size=1, max_size=5))
+def test_the_plain_algorithms_agree_where_nothing_can_tie(numbers):
+    goal = tuple(token for number in numbers for token in (number, f"o{number}"))
+    game = Environment(DESIGNS["insert"], frozenset(goal), 99)
+    source = tuple(numbers)
+    assert plain.generate(source, goal, game) == trajectory(source, goal, LEVENSHTEIN, DESIGNS["insert"])
+    assert plain.augment(source, goal, game) == shifted_states(source, LEVENSHTEIN.splices(source, goal))
+
+
+@given(pairs)
+def test_released_takes_every_proper_choice(pair):
+    starts = starts_of(columns([pair]), LEVENSHTEIN, Augmentation("released"), Summary())
+    edits = len(LEVENSHTEIN.splices(*pair))
+    assert len(starts.pair) == 1 + max(2**edits - 2, 0)
+
+
+@settings(max_examples=30)
+@given(sequences, st.integers(0, 3), st.integers(0, 20))
+def test_beyond_max_edits_a_sample_is_taken(source, max_edits, max_states):
+    goal = tuple(f"n{i}" for i in range(5)) + source
+    summary = Summary()
+    options = Augmentation(max_edits=max_edits, max_states=max_states, seed=3)
+    starts = starts_of(columns([(source, goal)]), LEVENSHTEIN, options, summary)
+    again = starts_of(columns([(source, goal)]), LEVENSHTEIN, options, Summary())
+    everything = set(shifted_states(source, LEVENSHTEIN.splices(source, goal)))
+    found = set(list(starts.states.tuples(columns([(source, goal)]).alphabet))[1:])
+    assert summary.capped_pairs == 1
+    assert found <= everything and len(found) <= max_states
+    assert starts.states.values.tolist() == again.states.values.tolist()
+
+
+def test_the_manifest_says_how_many_pairs_were_sampled(tmp_path):
+    manifest, _ = pipeline.build(Spec("aec", 10, 12, 30, errors=15), Folder(tmp_path), Local())
+    counts = [
+        len(LEVENSHTEIN.splices(*(tuple(row[side].split()) for side in ("source", "target"))))
+        for row in train(tmp_path)
+    ]
+    assert manifest.capped_pairs == sum(count > 10 for count in counts) > 0
+    assert Folder(tmp_path).manifest() == manifest
+
+
+def train(folder):
+    return pq.read_table(folder / "pairs" / "train-00000-of-00001.parquet").to_pylist()
+
+
+def test_portions_change_nothing(tmp_path, monkeypatch):
+    spec = Spec("aec", 10, 5, 60)
+    whole, _ = pipeline.build(spec, Folder(tmp_path / "whole"), Local())
+    monkeypatch.setattr(demonstrations, "PORTION", 50)
+    assert pipeline.build(spec, Folder(tmp_path / "parts"), Local())[0] == whole
+
+
+def test_forty_edits_are_no_problem():
+    source, goal = ("a",) * 40, ("b",) * 40
+    summary = Summary()
+    starts = starts_of(columns([(source, goal)]), LEVENSHTEIN, Augmentation(max_states=100), summary)
+    assert 90 < len(starts.pair) <= 101 and summary.capped_pairs == 1
+
+
+@pytest.mark.parametrize(
+    "options,names",
+    [({"algorithm": "x"}, "algorithm"), ({"max_edits": 21}, "max_edits"), ({"max_states": -1}, "max_states")],
+)
+def test_bad_options(options, names):
+    with pytest.raises(InvalidSpec, match=names):
+        Augmentation(**options)
+
+
+def test_a_design_that_does_not_fit_the_metric_says_so():
+    fast = columns([(("a",), ("b",))])
+    with pytest.raises(InvalidEdit, match="insert"):
+        step_batch(fast, expert_starts(fast), LEVENSHTEIN, DESIGNS["insert"], Summary())
+
+
+@given(st.lists(pairs, min_size=1, max_size=5))
+def test_the_summary_says_what_the_rows_hold(many):
+    fast, summary = columns(many), Summary()
+    steps = rows(step_batch(fast, expert_starts(fast), LEVENSHTEIN, EDIT, summary))
+    states = [split_state(row[3]) for row in steps]
+    assert summary.max_state == max(map(len, states))
+    assert summary.max_steps == max(row[2] for row in steps) + 1
+    assert summary.state_tokens == {token for state in states for token in state}
+    assert summary.action_tokens == {token for row in steps for token in row[4]}
+    assert [row[4] for row in steps if row[4][0] == DONE] == [[DONE] * 3] * len(many)
+
+
+RELEASED = {  # trajectories with TA (released, paper), expert T_max, m, unique steps (expert, with TA)
+    "aor": (145_176, 121_665, 6, 10, 37_345, 151_710),
+    "aes": (65_948, 54_487, 6, 35, 24_294, 71_781),
+    "aec": (19_764, 14_878, 4, 13, 17_142, 25_076),
+}
+
+
+def unique(batch):
+    return len({(row[3], *row[4]) for row in rows(batch)})
+
+
+@pytest.mark.released
+@pytest.mark.parametrize("task", RELEASED)
+def test_the_released_data(task, released):
+    texts = [(released / task / f"train_{side}.txt").read_text().replace("==", "=").splitlines() for side in "xy"]
+    fast = columns([(tuple(x.split()), tuple(y.split())) for x, y in zip(*texts, strict=True)])
+    metric, design = (load_metric(TASK_DEFAULTS[task][0]), DESIGNS[TASK_DEFAULTS[task][1]])
+    summary = Summary()
+    expert = step_batch(fast, expert_starts(fast), metric, design, summary)
+    paper = starts_of(fast, metric, Augmentation("paper"), Summary())
+    counts = len(starts_of(fast, metric, Augmentation("released"), Summary()).pair), len(paper.pair)
+    augmented = step_batch(fast, paper, metric, design, Summary())
+    assert (*counts, summary.max_steps, summary.max_state, unique(expert), unique(augmented)) == RELEASED[task]
+
+
+@pytest.mark.released
+@pytest.mark.parametrize(
+    "task,metric,edits", [("aec", "lcs", 6), ("aec", "levenshtein", 3), ("aes", "levenshtein", 30), ("aes", "lcs", 35)]
+)
+def test_the_longest_scripts_of_the_released_data(task, metric, edits, released):
+    longest = 0
+    for split in ("train", "val", "test"):
+        texts = [(released / task / f"{split}_{side}.txt").read_text().splitlines() for side in "xy"]
+        fast = columns([(tuple(x.split()), tuple(y.split())) for x, y in zip(*texts, strict=True)])
+        summary = Summary()
+        step_batch(fast, expert_starts(fast), load_metric(metric), EDIT, summary)
+        longest = max(longest, summary.max_steps - 1)
+    assert longest == edits

@@ -1,0 +1,120 @@
+import pytest
+import torch
+
+from tests.trainer.reference import SLOTS, judge
+from trainer.core.config import preset
+from trainer.data.dataset import Dataset
+from trainer.data.encode import load_pairs
+from trainer.game.environment import Environment, Verdict
+from trainer.game.play import act, ending, pack, play, score, unpack
+from trainer.models.policy import Policy
+from trainer.models.zoo import build_model
+from trainer.training.fit import open_training
+
+
+def plain_loop(policy, contract, sources):
+    """Recurrent inference as the paper has it: one row at a time, padded to the longest, all steps taken."""
+    results = []
+    for source in sources:
+        state, steps = source, 0
+        for _ in range(contract.max_steps):
+            ids = torch.tensor([[contract.state_ids[token] for token in state]], dtype=torch.long)
+            padded = torch.nn.functional.pad(ids, (0, contract.max_state - len(state)))
+            best = policy(padded, torch.tensor([len(state)])).argmax(-1)[0].tolist()
+            action = [(*contract.actions, "BOS")[token] for token in best]
+            if "BOS" in action:
+                verdict = "wrong-kind"
+            else:
+                state, verdict = judge(contract.slots, contract.writable, contract.max_state, state, action)
+            steps += 1
+            if verdict != "applied":
+                break
+        results.append((state, steps, "limit" if verdict == "applied" else verdict))
+    return results
+
+
+@pytest.mark.parametrize("design", SLOTS)
+def test_the_batched_game_is_the_plain_game(datasets, design):
+    dataset = Dataset(datasets[design])
+    _, contract = open_training(dataset, preset("cpu"))
+    pairs = load_pairs(dataset, "train", contract)
+    names = ("", *contract.state_tokens)
+    seen = set()
+    for seed in range(3):  # three unschooled agents, and one that was taught to write something
+        torch.manual_seed(seed)
+        policy = build_model(preset("cpu", model="linear", width=8, layers=1), contract).eval()
+        with torch.no_grad():
+            policy.flatten.project.weight *= 40
+        with torch.inference_mode():
+            expected = plain_loop(policy, contract, pairs.sources)
+        played = play(policy, Environment(contract), pairs.states, pairs.lengths, max_steps=contract.max_steps)
+        found = [
+            (tuple(names[token] for token in state[:length]), steps, ending(verdict))
+            for state, length, steps, verdict in zip(
+                played.states.tolist(),
+                played.lengths.tolist(),
+                played.steps.tolist(),
+                played.verdicts.tolist(),
+                strict=True,
+            )
+        ]
+        assert found == expected
+        seen |= {why for *_, why in found}
+    assert len(seen) > 1
+
+
+class Script(Policy):
+    """An agent that plays the expert's demonstrations by heart."""
+
+    def __init__(self, contract, steps):
+        super().__init__()
+        self.size = len(contract.actions)
+        batch = steps.batch(torch.arange(len(steps)))
+        self.book = {
+            tuple(state[:length]): action
+            for state, length, action in zip(
+                batch.states.tolist(), batch.lengths.tolist(), batch.actions.tolist(), strict=True
+            )
+        }
+        self.asked = []
+
+    def forward(self, states, lengths):
+        self.asked.append((states.shape[1], lengths.tolist()))
+        actions = [self.book[tuple(s[:n])] for s, n in zip(states.tolist(), lengths.tolist(), strict=True)]
+        return torch.nn.functional.one_hot(torch.tensor(actions), self.size).float()
+
+
+def test_a_perfect_agent_scores_full_and_is_never_asked_in_vain(tmp_path):
+    from tests.trainer.reference import pairs_of, write_dataset
+    from trainer.data.encode import load_steps
+
+    pairs = list({source: (source, target) for source, target in pairs_of("edit", 80)}.values())
+    dataset = Dataset(write_dataset(tmp_path, "edit", {"train": pairs, "test": [*pairs, (("x",), ("7",))]}))
+    footers, contract = open_training(dataset, preset("cpu", train_on="expert"))
+    steps = load_steps(dataset, footers, contract)
+    script = Script(contract, steps)
+    conflicts = len(steps) - len(script.book)
+    scores = score(script, Environment(contract), contract, load_pairs(dataset, "test", contract), slice(None))
+    assert conflicts == 0 and scores.sequence == len(pairs) == scores.ended["done"] and scores.unreadable == 1
+    assert scores.steps == len(steps.taken) == sum(len(lengths) for _, lengths in script.asked)
+    assert all(max(lengths) == width for width, lengths in script.asked)  # padded to the longest only
+    again = unpack(pack(scores), contract.arithmetic)
+    assert again.to_json() == scores.to_json()
+
+
+def test_rows_come_back_in_their_order():
+    class Echo(Policy):
+        def forward(self, states, lengths):
+            return states[:, :1, None].float() * 10 + lengths[:, None, None]
+
+    lengths = torch.tensor([3, 1, 2, 3, 1, 2])
+    states = torch.arange(6)[:, None].expand(6, 3)
+    assert act(Echo(), states, lengths)[:, 0, 0].tolist() == [3, 11, 22, 33, 41, 52]
+
+
+def test_refusals_are_endings():
+    assert [ending(v) for v in (Verdict.APPLIED, Verdict.DONE, Verdict.TOO_LONG)] == [
+        "limit",
+        "done",
+        "too-long",
+    ]

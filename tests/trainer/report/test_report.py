@@ -1,0 +1,472 @@
+"""Reports: numbers from known runs, and the page as a person meets it, in a browser."""
+
+import json
+import math
+import re
+import shutil
+from contextlib import contextmanager
+from html import unescape
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from tests.browser import Browser, find_browser
+from tests.trainer.sweeps.test_runner import write_file
+from trainer.cli.commands import main
+from trainer.core.errors import BadData
+from trainer.game.outcomes import FAILURES, failure
+from trainer.report import report
+from trainer.report.collect import collect
+from trainer.report.figures import comparable
+from trainer.report.markdown import beside
+from trainer.report.tables import Entry, orders, tables
+from trainer.sweeps.grid import read_sweep
+from trainer.sweeps.runner import run_sweep
+
+
+@pytest.fixture(scope="module")
+def runs(datasets, tmp_path_factory):
+    """A real grid: AR* and NAR*, two seeds, on a small AOR."""
+    place = tmp_path_factory.mktemp("grid")
+    changes = {'models = ["ar", "nar-star"]': 'models = ["ar-star", "nar-star"]', "[true]": "[false]"}
+    file = write_file(place, datasets["insert"], 60, **changes)
+    run_sweep(read_sweep(file), threads=1, device="cpu", say=lambda line: None)
+    return place / "runs"
+
+
+@pytest.fixture(scope="module")
+def made(runs, tmp_path_factory):
+    """The report of that grid."""
+    out = tmp_path_factory.mktemp("report")
+    report(runs, out)
+    return out
+
+
+def measured(runs, model, key):
+    """What the evaluations of a model say, read from its run folders alone."""
+    found = sorted(runs.glob(f"aor/{model}/seed-*/evaluation-test.json"))
+    return [json.loads(path.read_text())[f"{key}_accuracy"] for path in found]
+
+
+def row_of(page, name):
+    """The cells of one row of the main table in Markdown."""
+    table = page.split("## Main table")[1].split("##")[0]
+    lines = [line for line in table.splitlines() if line.startswith(f"| {name} |")]
+    assert len(lines) == 1
+    return [cell.strip() for cell in lines[0].split("|")[1:-1]]
+
+
+def test_mean_and_spread_are_those_of_the_runs(runs, made):
+    page = (made / "report.md").read_text()
+    for model, name in (("ar-star", r"AR\*"), ("nar-star", r"NAR\*")):
+        for column, key in enumerate(("token", "sequence", "equation"), start=1):
+            a, b = measured(runs, model, key)
+            mean, spread = (a + b) / 2, abs(a - b) / math.sqrt(2)  # the sample deviation of two
+            assert f"{mean:.2f} ± {spread:.2f}" in row_of(page, name)[column]
+    assert row_of(page, "NAR")[1:4] == [
+        "(59.72 ± 0.70)",
+        "(24.16 ± 1.16)",
+        "(51.64 ± 1.97)",
+    ]  # not run: the paper's alone
+    assert row_of(page, "End2end")[1] == ""
+
+
+def written(name, model, ta, seed, scores, folder, task="aor", **more):
+    """A cell as a sweep leaves it, with figures of our choice."""
+    cell = folder / name
+    cell.mkdir(parents=True)
+    evaluation = {f"{key}_accuracy": value for key, value in scores.items()} | {"pairs": 4, "files": {"t": "1" * 64}}
+    record = {
+        "task": task, "metric": "", "design": "", "model": model, "ta": ta, "seed": seed, "preset": "cpu", "epochs": 2,
+        "commands": [f"trainer fit {name}"], "build": "", "parameters": 1000, "updates": 10, "best_epoch": 1,
+        "finished": "updates", "train_seconds": 1.0, "seconds": 2.0, "device": "cpu", "threads": 1,
+        "evaluation": evaluation,
+    }  # fmt: skip
+    (cell / "cell.json").write_text(json.dumps(record | more))
+    described = {"contract": {"max_steps": 6}, "data": {"files": {"expert/train": "0" * 64}}, "versions": {}}
+    (cell / "config.json").write_text(json.dumps(described))
+    return cell
+
+
+@pytest.fixture
+def known(tmp_path):
+    """Runs with known figures."""
+    for seed, equation in enumerate((60.0, 62.0, 64.0)):
+        written(f"nar-star/{seed}", "nar-star", False, seed, {"equation": equation, "token": 50.0}, tmp_path)
+    written("ar-star/0", "ar-star", False, 0, {"equation": 61.0}, tmp_path)
+    written("nar/0", "nar", False, 0, {"equation": 65.0}, tmp_path)
+    written("nar-star+ta/0", "nar-star", True, 0, {"equation": 66.0}, tmp_path)
+    return tmp_path
+
+
+def test_known_runs_give_known_figures(known):
+    main_table = tables(collect(known))[0]
+    cells = {row.head[0]: row.cells["aor", "equation"] for row in main_table.rows}
+    ours = cells["NAR*"]
+    assert (ours.mean, ours.std, ours.theirs) == (62.0, 2.0, (61.45, 1.61))
+    assert ours.difference == pytest.approx(0.55)
+    assert cells["AR*"].std is None and cells["AR"] == Entry((), (59.09, 0.95))
+    assert [name for name, cell in cells.items() if cell.best] == ["NAR"]
+    assert [name for name, cell in cells.items() if cell.best_of_all] == ["NAR* + TA"]
+    assert main_table.run == 4
+
+
+def test_cells_of_our_own_stand_beside_the_papers(known):
+    written("planner+ta/0", "planner", True, 0, {"equation": 85.0, "sequence": 50.0}, known)
+    written("planner,greedy/0", "planner", True, 0, {"equation": 40.0}, known, label="greedy", split="validation")
+    written("spelling/0", "planner", True, 0, {"token": 90.0, "sequence": 70.0}, known, task="text")
+    found = tables(collect(known))
+    main_rows = {row.head[0]: row.cells["aor", "equation"] for row in found[0].rows}
+    assert main_rows["Planner + TA"] == Entry(
+        (85.0,), None, best_of_all=True
+    )  # no ablation, and no rival of its own kind
+    others = {table.key: table for table in found[4:]}
+    assert others["other-validation"].columns == (("aor", "equation"),)
+    assert {row.head[0]: row.cells["aor", "equation"].values for row in others["other-validation"].rows} == {
+        "Planner + TA, greedy": (40.0,)
+    }
+    assert others["other-test"].columns == (("text", "sequence"),)
+    lines = beside(found[0])
+    assert any("85.00" in line and "the best in the paper, NAR* + TA: 67.13 (+17.87)" in line for line in lines)
+    assert any("62.00 ± 2.00" in line and "the paper's 61.45 (+0.55)" in line for line in lines)
+
+
+def test_the_order_of_the_methods_is_held_against_the_papers(known):
+    found = {order.block: order for order in orders(tables(collect(known))[0])}
+    without = found["methods without TA"]
+    assert without.agree == 1 and set(without.disagree) == {"AR* > NAR", "NAR* > NAR"}
+    assert found["each method with TA against without"].agree == 1
+
+
+def test_methods_are_compared_within_a_design_and_it_is_named(tmp_path):
+    for design, first, second in (("span", 90.0, 80.0), ("span2", 70.0, 60.0)):
+        for model, score in (("ar-star", first), ("nar-star", second)):
+            where = f"{design}/{model}"
+            written(where, model, True, 0, {"equation": score}, tmp_path, "aes", metric="span", design=design)
+    designs = {table.key: table for table in tables(collect(tmp_path))}["designs"]
+    order, across = orders(designs)
+    assert across.block == "each method, one design against another" and across.agree + len(across.disagree) == 2
+    assert across.disagree == ("#2 [left, token, right], AR* + TA > #1 [left, right, token], AR* + TA",)
+    pairs = [f"NAR* + TA > AR* + TA ({head})" for head in ("#1 [left, right, token]", "#2 [left, token, right]")]
+    assert order.agree + len(order.disagree) == 2 and set(order.disagree) <= set(pairs)
+
+
+def test_equal_figures_are_no_best(tmp_path):
+    for model in ("ar", "ar-star", "nar"):
+        written(model, model, False, 0, {"equation": 0.0}, tmp_path)
+    assert not any(e.best or e.best_of_all for row in tables(collect(tmp_path))[0].rows for e in row.cells.values())
+
+
+def test_only_seeds_are_averaged(known):
+    """One figure is never the mean of other settings, other data, or the same seed twice."""
+    again = written("again/nar-star/0", "nar-star", False, 0, {"equation": 10.0}, known)
+    with pytest.raises(BadData, match="seed 0 is there twice"):
+        collect(known)
+    for change, what in (({"preset": "paper"}, "preset"), ({"config": {"width": 512}}, "settings")):
+        shutil.rmtree(again)
+        written("again/nar-star/0", "nar-star", False, 9, {"equation": 10.0}, known, **change)
+        with pytest.raises(BadData, match=f"again/nar-star/0 and nar-star/0 differ in their {what}"):
+            collect(known)
+    described = json.loads((again / "config.json").read_text())
+    described["data"]["files"] = {"expert/train": "2" * 64}
+    shutil.rmtree(again)
+    written("again/nar-star/0", "nar-star", False, 9, {"equation": 10.0}, known)
+    (again / "config.json").write_text(json.dumps(described))
+    with pytest.raises(BadData, match="differ in their data"):
+        collect(known)
+
+
+def test_the_longest_games_of_both_metrics_are_said(tmp_path):
+    for metric in ("span", "levenshtein"):
+        cell = written(metric, "nar-star", False, 0, {"equation": 1.0}, tmp_path / "runs", "aes", metric=metric)
+        described = json.loads((cell / "config.json").read_text())
+        described["contract"]["max_steps"] = {"span": 6, "levenshtein": 31}[metric]
+        (cell / "config.json").write_text(json.dumps(described))
+    report(tmp_path / "runs", tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    assert "T_max with span edits: 6." in text and "T_max with levenshtein edits: 31." in text
+
+
+def test_a_report_says_how_many_seeds_and_whether_the_data_is_smaller_than_the_papers(tmp_path):
+    runs = tmp_path / "runs"
+    for seed in range(2):
+        written(f"ar/{seed}", "ar", False, seed, {"equation": 1.0}, runs, size={"n": 10, "l": 5, "d": 200})
+    written("nar/0", "nar", False, 0, {"equation": 1.0}, runs, size={"n": 10, "l": 5, "d": 200})
+    report(runs, tmp_path)
+    for name in ("report.md", "report.html"):
+        text = unescape((tmp_path / name).read_text())
+        assert "Seeds of a figure: 1 to 2." in text
+        assert "AOR here has N = 10, L = 5, D = 200; the paper's has N = 10, L = 5, D = 10,000." in text
+
+
+def test_pictures_show_no_labelled_cells_and_one_split(known):
+    written("a,x/0", "nar", False, 0, {"equation": 1.0}, known, label="x")
+    written("a/validation", "linear", False, 0, {"equation": 1.0}, known, split="validation")
+    assert {record["name"] for record in comparable(collect(known))} == {
+        "nar-star/0", "nar-star/1", "nar-star/2", "ar-star/0", "nar/0", "nar-star+ta/0",
+    }  # fmt: skip
+
+
+DAMAGE = [
+    ("cell.json", "{}"),
+    ("cell.json", '{"task": [], "evaluation": 3}'),
+    ("cell.json", "{" * 3),
+    ("outcomes-test.json", '{"rows": 5}'),
+    ("outcomes-test.json", '{"rows": [{"source": "1"}]}'),
+    ("outcomes-test.json", '{"games": 5}'),
+    ("outcomes-test.json", '{"games": [1]}'),
+    ("outcomes-test.json", '{"games": [{}]}'),
+    ("outcomes-test.json", '{"games": [{"source": "", "target": "", "predicted": "", "failure": 3, "moves": []}]}'),
+    ("metrics.jsonl", '{"epoch": 0}\n'),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), DAMAGE)
+def test_a_damaged_cell_is_named(known, tmp_path, name, content):
+    (known / "nar/0" / name).write_text(content)
+    done = CliRunner().invoke(main, ["report", str(known), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 2 and "nar/0" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+WRONG_FIELDS = {
+    "scores": {"equation": float("nan")}, "by_length": {"2": 5}, "commands": [5], "threads": None, "data": {"x": 1},
+    "train_seconds": "long", "split": "\"><script>", "max_steps": "many",
+}  # fmt: skip
+WRONG_GROUPS = [("by_length", {"two": [1, 2]}), ("by_length", {"2": [0, 0]}), ("by_replace", {"2": [1, 2]})]
+
+
+@pytest.mark.parametrize("change", [{"cells": []}, {"cells": [1]}, {"cells": [{}]}, {"timing": {"aor": 5}}])
+def test_damaged_results_are_named(known, tmp_path, change):
+    report(known, tmp_path / "out", timed=False)
+    values = json.loads((tmp_path / "out/results.json").read_text())
+    assert_named(values | change, tmp_path)
+
+
+@pytest.mark.parametrize("field,wrong", [*WRONG_FIELDS.items(), *WRONG_GROUPS])
+def test_damaged_fields_of_results_are_named(known, tmp_path, field, wrong):
+    report(known, tmp_path / "out", timed=False)
+    values = json.loads((tmp_path / "out/results.json").read_text())
+    values["cells"][0][field] = wrong
+    assert_named(values, tmp_path)
+
+
+def assert_named(values, tmp_path):
+    (tmp_path / "x.json").write_text(json.dumps(values))
+    done = CliRunner().invoke(main, ["report", str(tmp_path / "x.json"), "--out", str(tmp_path / "again")])
+    assert done.exit_code == 2 and "x.json" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_new_runs_are_added_to_results_that_were_kept(known, tmp_path):
+    report(known, tmp_path / "kept", timed=False)
+    kept = tmp_path / "kept/results.json"
+    written("nar-star/1", "nar-star", False, 1, {"equation": 70.0, "token": 50.0}, tmp_path / "new")  # was 62
+    written("linear/0", "linear", False, 0, {"equation": 1.0}, tmp_path / "new")
+    report([tmp_path / "new", kept], tmp_path / "out", timed=False)
+    joined = collect(tmp_path / "out/results.json")
+    assert [record["name"] for record in joined] == sorted(
+        [*(record["name"] for record in collect(kept)), "linear/0"], key=lambda name: name.split("/")
+    )
+    assert [r["scores"]["equation"] for r in joined if r["name"].startswith("nar-star/")] == [60.0, 70.0, 64.0]
+    # What is added must be comparable with what is there.
+    written("nar-star/7", "nar-star", False, 7, {"equation": 70.0}, tmp_path / "other", preset="paper")
+    done = CliRunner().invoke(main, ["report", str(tmp_path / "other"), str(kept), "--out", str(tmp_path / "none")])
+    assert done.exit_code == 2 and "differ in their preset" in done.stderr and not (tmp_path / "none").exists()
+
+
+def test_an_earlier_reports_pictures_do_not_stay(known, tmp_path):
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures/metrics-aec.png").write_bytes(b"old")
+    report(known, tmp_path, timed=False)
+    assert not (tmp_path / "figures/metrics-aec.png").exists()
+
+
+def test_a_cell_without_a_run_stays_empty(known, tmp_path):
+    out = tmp_path / "out"
+    report(known, out)
+    html = (out / "report.html").read_text()
+    assert '<span data-ours=""></span><small>paper 59.09 ± 0.95</small>' in html
+    assert "nan" not in re.sub(r"base64,[^\"]*", "", html).lower()
+
+
+def test_every_cell_has_its_commands_and_hashes(runs, made):
+    html, page = (made / "report.html").read_text(), (made / "report.md").read_text()
+    for path in runs.rglob("cell.json"):
+        cell = json.loads(path.read_text())
+        for text in (page, html):
+            assert all(command in text for command in cell["commands"])
+            assert all(digest in text for digest in cell["evaluation"]["files"].values())
+            assert f"{cell['parameters']:,}" in text
+
+
+def test_figures_are_there_as_png_and_svg(made):
+    names = {path.stem for path in (made / "figures").iterdir()}
+    assert names == {"learning-curves", "inference-time", "by-length", "failures"}
+    for name in names:
+        assert (made / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        ElementTree.parse(made / "figures" / f"{name}.svg")
+
+
+def test_results_alone_give_the_same_tables(made, tmp_path):
+    report(made / "results.json", tmp_path, timed=False)
+    one, two = ((folder / "report.md").read_text() for folder in (made, tmp_path))
+    games = re.search(r"## Games\n.*?(?=## Cells\n)", one, re.DOTALL)  # these are in the run folders alone
+    assert games and one.replace(games[0], "") == two
+    assert (made / "results.json").read_text() == (tmp_path / "results.json").read_text()
+
+
+def test_bars_by_replacement_need_both_metrics_and_join_their_games(known, tmp_path):
+    rows = [
+        {"source": s, "target": "b", "replaces": s == "a", "expert_steps": 2, "right": s == "c", "failure": ""}
+        for s in ("a", "c")
+    ]
+    for metric in ("levenshtein", "lcs"):
+        cell = written(
+            f"aec-{metric}", "nar-star", False, 0, {"equation": 50.0}, known, "aec", metric=metric, design="edit"
+        )
+        other = [row | {"replaces": False, "right": True} for row in rows] if metric == "lcs" else rows
+        (cell / "outcomes-test.json").write_text(json.dumps({"rows": other, "games": []}))
+    found = {record["metric"]: record["by_replace"] for record in collect(known) if record["task"] == "aec"}
+    assert found == {"levenshtein": {"with": [0, 1], "without": [1, 1]}, "lcs": {"with": [1, 1], "without": [1, 1]}}
+    assert any(path.name == "metrics-aec.svg" for path in report(known, tmp_path / "out")[0])
+
+
+DONE = ("DONE", "DONE")
+CASES = [
+    ([(("POS_1", "+"), "applied"), (DONE, "done")], "wrong position"),
+    ([(("POS_0", "-"), "applied"), (DONE, "done")], "wrong token"),
+    ([(DONE, "done")], "stopped early"),
+    ([(("POS_0", "+"), "applied"), (("POS_0", "+"), "applied")], "never stopped"),
+    ([(("POS_9", "+"), "out-of-range")], "refused"),
+    ([], "not read"),
+]
+
+
+@pytest.mark.parametrize("played,name", CASES)
+def test_a_wrong_game_is_filed_under_its_first_mistake(played, name):
+    ended = {"applied": "limit"}.get(played[-1][1], played[-1][1]) if played else "unreadable"
+    assert failure(played, [("POS_0", "+"), DONE], ended, "edits") == name and name in FAILURES
+
+
+OTHER_GAMES = [
+    ("tags", ("KEEP", "KEEP", "KEEP"), "done", ("KEEP", "SUB_+", "KEEP"), "stopped early"),
+    ("tags", ("KEEP", "KEEP", "SUB_+"), "applied", ("KEEP", "SUB_+", "KEEP"), "wrong position"),
+    ("tags", ("KEEP", "SUB_-", "KEEP"), "applied", ("KEEP", "SUB_+", "KEEP"), "wrong token"),
+    ("tags", ("KEEP", "SUB_-", "KEEP"), "applied", ("KEEP", "KEEP", "KEEP"), "never stopped"),
+    ("text", ("1", "DONE"), "done", ("1", "+", "DONE"), "stopped early"),
+    ("text", ("1", "-", "DONE"), "done", ("1", "+", "DONE"), "wrong token"),
+    ("text", ("1", "-", "-"), "applied", ("1", "+", "DONE"), "never stopped"),
+]
+
+
+@pytest.mark.parametrize("game,said,verdict,wanted,name", OTHER_GAMES)
+def test_the_baselines_mistakes_have_the_same_names(game, said, verdict, wanted, name):
+    assert failure([(said, verdict)], [wanted], {"applied": "limit"}.get(verdict, verdict), game) == name
+
+
+def test_outcomes_add_up(runs):
+    for path in runs.rglob("outcomes-test.json"):
+        rows, scores = (
+            json.loads(path.read_text())["rows"],
+            json.loads((path.parent / "evaluation-test.json").read_text()),
+        )
+        assert len(rows) == scores["pairs"]
+        for key in ("sequence", "equation"):
+            assert 100 * sum(row[key] for row in rows) / len(rows) == pytest.approx(scores[f"{key}_accuracy"], abs=1e-3)
+        assert sum(row["steps"] for row in rows) / len(rows) == pytest.approx(scores["steps_per_game"], abs=1e-3)
+        assert all(bool(row["failure"]) != row["right"] for row in rows)
+
+
+def test_wrong_use_gets_one_line(tmp_path):
+    for arguments, message in (
+        ((str(tmp_path), "--out", str(tmp_path / "out")), "no finished cell"),
+        ((str(tmp_path / "x.json"), "--out", str(tmp_path / "out")), "not the results"),
+    ):
+        (tmp_path / "x.json").write_text('{"format": 9}')
+        done = CliRunner().invoke(main, ["report", *arguments])
+        assert done.exit_code == 2 and message in done.stderr and len(done.stderr.splitlines()) == 1
+    with pytest.raises(BadData):
+        collect(tmp_path / "none")
+
+
+# In a browser
+
+
+@contextmanager
+def opened(path):
+    """A page in a browser."""
+    program = find_browser()
+    if not program:
+        pytest.skip("no Chromium on this machine (apt-get install chromium, or AEGEN_BROWSER=/path/to/one)")
+    with Browser(program) as browser:
+        browser.open(path)
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def page(made, tmp_path_factory):
+    """The page alone, without the files beside it."""
+    with opened(shutil.copy(made / "report.html", tmp_path_factory.mktemp("alone") / "report.html")) as browser:
+        yield browser
+
+
+def test_the_tables_are_there(page, runs):
+    shown = page.ask("[...document.querySelectorAll('table')].map(table => table.id)")
+    assert shown == ["table-main", "table-decoders", "table-designs", "table-metrics", "table-timing", "table-costs"]
+    row = "[...document.querySelectorAll('#table-main tr')].find(row => row.cells[0].textContent === 'NAR*')"
+    a, b = measured(runs, "nar-star", "equation")
+    text = page.ask(f"{row}.cells[3].innerText")
+    assert f"{(a + b) / 2:.2f} ± {abs(a - b) / math.sqrt(2):.2f}" in text and "paper 61.45 ± 1.61" in text
+
+
+def test_the_pictures_load(page):
+    sizes = page.ask("[...document.images].map(image => [image.id, image.complete && image.naturalWidth])")
+    assert {name for name, _ in sizes} == {
+        "figure-learning-curves", "figure-inference-time", "figure-by-length", "figure-failures",
+    }  # fmt: skip
+    assert all(width and width > 100 for _, width in sizes)
+
+
+def test_names_and_texts_of_strangers_are_shown_and_nothing_more(known, tmp_path):
+    attack = "</script><img src=x onerror=\"document.title='owned'\">$\\frac$"
+    move = {"state": attack, "action": [attack], "chances": [1.0], "verdict": attack}
+    game = dict.fromkeys(("source", "target", "predicted", "failure"), attack) | {"right": False, "moves": [move]}
+    cell = written("x/0", attack, False, 0, {"equation": 5.0}, known, attack, device=attack, commands=[attack])
+    (cell / "outcomes-test.json").write_text(json.dumps({"rows": [], "games": [game]}))
+    report(known, tmp_path / "out", timed=False)
+    with opened(tmp_path / "out/report.html") as browser:
+        assert browser.ask("document.querySelectorAll('script').length") == 2
+        assert browser.ask("[...document.images].filter(image => !image.id).length") == 0
+        assert browser.ask("document.title") != "owned"
+        assert browser.ask("document.getElementById('state').textContent") == attack
+
+
+def test_nothing_is_asked_of_anybody_else(page):
+    assert page.ask("performance.getEntriesByType('resource').filter(e => !e.name.startsWith('data:')).length") == 0
+
+
+def test_the_gallery_steps_forward_and_back(page):
+    games = json.loads(page.ask("document.getElementById('games').textContent"))
+    cell, number = next((c, g) for c, one in enumerate(games) for g, game in enumerate(one["games"]) if game["moves"])
+    game = games[cell]["games"][number]
+    box = "document.getElementById('{0}')"
+    choose = f"{box}.value = {{1}}; {box}.dispatchEvent(new Event('change'))"
+    page.ask(choose.format("cell", cell))
+    page.ask(choose.format("game", number))
+    state, click = "document.getElementById('state').textContent", "document.getElementById('{}').click()"
+    assert page.ask("document.getElementById('back').disabled") is True
+    seen = [page.ask(state)]
+    for _ in game["moves"]:
+        page.ask(click.format("forward"))
+        seen.append(page.ask(state))
+    assert seen == [*(move["state"] for move in game["moves"]), game["predicted"]]
+    assert page.ask("document.getElementById('forward').disabled") is True
+    back = [page.ask(state)]
+    for _ in game["moves"]:
+        page.ask(click.format("back"))
+        back.append(page.ask(state))
+    assert back == seen[::-1]
+    page.ask("document.getElementById('gallery').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))")
+    assert page.ask(state) == seen[1]
+    right = "right" if game["right"] else f"wrong: {game['failure']}"
+    assert page.ask("document.getElementById('verdict').textContent") == right

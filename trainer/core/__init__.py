@@ -1,0 +1,1 @@
+"""What everybody uses: errors, config, device, text. Imports nothing of trainer."""

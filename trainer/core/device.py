@@ -1,0 +1,132 @@
+"""Everything that depends on the machine: device, precision, compilation, and the ranks of a parallel run.
+
+The rest of the package asks a :class:`Runtime` and does not know where it runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from trainer.core.errors import Failed, InvalidConfig
+
+
+def find_device(name: str, local_rank: int = 0) -> torch.device:
+    """``auto`` is a GPU where there is one."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise InvalidConfig(f"device: one of auto, cpu, cuda is needed, found {name!r}")
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise InvalidConfig("device cuda: no GPU that PyTorch can use; --device cpu works everywhere")
+    return torch.device("cuda", local_rank) if available and name != "cpu" else torch.device("cpu")
+
+
+def recurrent_precision(device: torch.device) -> AbstractContextManager[Any]:
+    """Where an LSTM runs: many CPUs have no bf16 kernel for it, so there it stays in fp32."""
+    return torch.autocast(device.type, enabled=False) if device.type == "cpu" else nullcontext()
+
+
+@contextmanager
+def many_shapes() -> Iterator[None]:
+    """For batches of ever new sizes: oneDNN keeps a kernel for each, which came to gigabytes; MKL is as quick."""
+    usual = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = usual
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Where a run computes, and its part among the ranks."""
+
+    device: torch.device
+    rank: int = 0
+    world: int = 1
+    compiled: bool = False
+
+    @classmethod
+    def start(cls, device: str = "auto", compiled: bool = False) -> Runtime:
+        """Join the ranks that torchrun started, or be the only one."""
+        world = int(os.environ.get("WORLD_SIZE", "1"))
+        found = find_device(device, int(os.environ.get("LOCAL_RANK", "0")))
+        if world == 1:
+            return cls(found, compiled=compiled)
+        if found.type == "cuda":
+            torch.cuda.set_device(found)
+        try:
+            dist.init_process_group("nccl" if found.type == "cuda" else "gloo")
+        except (RuntimeError, ValueError) as error:
+            raise Failed(f"the ranks did not find each other: {str(error).splitlines()[0][:200]}") from error
+        return cls(found, dist.get_rank(), world, compiled)
+
+    def stop(self) -> None:
+        """Leave the ranks."""
+        if self.world > 1:
+            dist.destroy_process_group()
+
+    @property
+    def main(self) -> bool:
+        """Whether this rank writes the log and the checkpoints."""
+        return self.rank == 0
+
+    def autocast(self, precision: str) -> AbstractContextManager[Any]:
+        """The arithmetic of the forward pass."""
+        if precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+
+    def parallel(self, model: nn.Module, unused: bool) -> nn.Module:
+        """The module to train through: the same weights, with gradients averaged over the ranks."""
+        if self.compiled:
+            as_it_is: Any = torch.compiler.disable
+            for module in model.modules():
+                # Compilers cannot see into packed sequences: what holds an LSTM runs as it is.
+                if any(isinstance(child, nn.LSTM) for child in module.children()):
+                    module.forward = as_it_is(module.forward)
+            model.compile(dynamic=True)
+        if self.world == 1:
+            return model
+        devices = [self.device.index] if self.device.type == "cuda" else None
+        return nn.parallel.DistributedDataParallel(model, device_ids=devices, find_unused_parameters=unused)
+
+    def total(self, values: Tensor) -> Tensor:
+        """The sum over the ranks."""
+        if self.world > 1:
+            values = values.clone()
+            dist.all_reduce(values)
+        return values
+
+    def largest(self, value: int) -> int:
+        """The largest value over the ranks."""
+        if self.world == 1:
+            return value
+        shared = torch.tensor(value, device=self.device)
+        dist.all_reduce(shared, op=dist.ReduceOp.MAX)
+        return int(shared)
+
+    def wait(self) -> None:
+        """Until every rank is here."""
+        if self.world > 1:
+            dist.barrier()
+
+    def check_memory(self, parameters: int, copies: int) -> None:
+        """Refuse a model that cannot fit before memory is taken for it."""
+        if self.device.type == "cuda":
+            memory = torch.cuda.get_device_properties(self.device).total_memory
+        else:
+            memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        needed = 4 * parameters * copies
+        if needed > memory:
+            raise InvalidConfig(
+                f"a model of {parameters:,} parameters needs {needed / 1e9:,.1f} GB here, "
+                f"{self.device} has {memory / 1e9:,.1f} GB"
+            )

@@ -1,0 +1,127 @@
+"""Which steps make which update: a pure function of (seed, epoch, position), so any position can be resumed.
+
+An epoch is a sequence of windows, a window a sequence of batches. Data in memory is one window; a stream
+reads windows of shuffled row groups, the next one while the present one is used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from trainer.core.config import Config
+from trainer.core.device import Runtime
+from trainer.core.seeding import generator
+from trainer.data.encode import Steps
+
+
+class Misplaced(ValueError):
+    """A position that an epoch does not have."""
+
+    def __init__(self, epoch: int, window: int, index: int) -> None:
+        super().__init__(f"epoch {epoch} has no update {index} in window {window}")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One update: its batch, its place in the epoch, and this rank's share of the common mean.
+
+    With it the mean over the ranks of share * (mean over the rank's rows) is the mean over all rows.
+    """
+
+    batch: Learnable
+    window: int
+    index: int
+    progress: float
+    share: float = 1.0
+    rate: float | None = None  # a learning rate of its own
+
+
+class Learnable(Protocol):
+    """What a model is called with, and what it should say (b, answers)."""
+
+    @property
+    def inputs(self) -> tuple[Any, ...]: ...
+
+    @property
+    def actions(self) -> Tensor: ...
+
+    @property
+    def smoothing(self) -> float: ...
+
+    def to(self, device: torch.device) -> Learnable: ...
+
+
+class Source(Protocol):
+    """Where the updates of an epoch come from."""
+
+    def turns(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Turn]:
+        """The updates of an epoch from a position on; :class:`Misplaced` where it has no such position."""
+
+    def playable(self, updates: int) -> bool:
+        """Whether games mean something after so many updates."""
+
+    @property
+    def about(self) -> str:
+        """In a few words."""
+
+
+class Plan:
+    """The batches of one window in their random order."""
+
+    def __init__(self, steps: Steps, config: Config, size: int, *purpose: object) -> None:
+        self.steps, self.kind, self.size = steps, config.epoch, size
+        self.seed, self.purpose = config.seed, purpose
+        total = len(steps) if self.kind == "steps" else steps.trajectories
+        self.order = torch.randperm(total, generator=generator(self.seed, "order", *purpose))
+
+    def __len__(self) -> int:
+        return math.ceil(len(self.order) / self.size)
+
+    def __getitem__(self, index: int) -> Tensor:
+        """The steps of one batch.
+
+        ``pairs`` is the released code's epoch: the steps of a batch of trajectories are pooled, made unique,
+        shuffled, and cut to the size of a batch.
+        """
+        chosen = self.order[index * self.size : (index + 1) * self.size]
+        if self.kind == "steps":
+            return chosen
+        pool = self.steps.pooled(chosen)
+        shuffled = torch.randperm(len(pool), generator=generator(self.seed, "cut", *self.purpose, index))
+        return pool[shuffled[: self.size]]
+
+
+class Memory:
+    """All steps in memory; every rank draws the same batches and takes its rows of each."""
+
+    def __init__(self, steps: Steps, config: Config, runtime: Runtime) -> None:
+        self.steps, self.config, self.runtime = steps, config, runtime
+
+    @property
+    def about(self) -> str:
+        """In a few words."""
+        return f"{len(self.steps):,} unique steps of {self.steps.trajectories:,} trajectories"
+
+    def playable(self, updates: int) -> bool:
+        """Always: every update trains all parts of the agent."""
+        return True
+
+    def turns(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Turn]:
+        """The updates of an epoch from a position on."""
+        plan = Plan(self.steps, self.config, self.config.batch, epoch)
+        if window or index > len(plan):
+            raise Misplaced(epoch, window, index)
+        rank, world = self.runtime.rank, self.runtime.world
+        for at in range(index, len(plan)):
+            rows = plan[at]
+            mine = rows[rank::world]
+            share = len(mine) * world / len(rows)
+            # A rank without a row of a small last batch still takes part, with no weight.
+            batch = self.steps.batch(mine if len(mine) else rows[:1])
+            yield Turn(batch, 0, at, at / len(plan), share)

@@ -1,0 +1,296 @@
+"""Rows of shards as id tensors: unique states, unique steps, and the trajectories that use them.
+
+Axes: b batch, m state, n action. A step is stored once, however many trajectories pass through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from torch import Tensor
+
+from trainer.core.errors import BadData
+from trainer.core.text import KEEP
+from trainer.data.contract import Contract
+from trainer.data.dataset import (
+    DAMAGED,
+    MAX_TABLE,
+    PAIR_COLUMNS,
+    STEP_COLUMNS,
+    Dataset,
+    Footer,
+    Split,
+    leading,
+    one_line,
+)
+
+Array = npt.NDArray[Any]
+
+PART = 1 << 22  # ids that are looked up at once: the tables of a look-up are ten times as large as what it finds
+# Bytes that are taken at most, for a short time, for each cell of a matrix:
+ACTION = 12  # of action ids, and their copies while steps are made unique
+GAME = 24  # of the states that games begin with: as read, as played, and as tokens again
+WORD = 16  # for each token of a text that is kept as words
+
+
+def check_size(count: int, each: int, where: str) -> None:
+    """Refuse, before memory is taken, what declared sizes would make of a few rows."""
+    if count * each > MAX_TABLE:
+        raise BadData(f"{where}: its rows would take {count * each / 1e9:,.1f} GB, too many to hold at once")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one update learns from; ``lengths`` stay on the CPU, where packing needs them."""
+
+    states: Tensor  # (b, m)
+    lengths: Tensor  # (b)
+    actions: Tensor  # (b, n)
+
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What a model is called with."""
+        return self.states, self.lengths, self.actions
+
+    @property
+    def smoothing(self) -> float:
+        """Share of the labels that is spread over all classes."""
+        return 0.0
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on a device."""
+        return Batch(
+            self.states.to(device, non_blocking=True),
+            self.lengths,
+            self.actions.to(device, non_blocking=True),
+        )
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Unique steps, and for each trajectory the steps that it takes."""
+
+    states: Tensor  # (states, m) padded with 0
+    lengths: Tensor  # (states)
+    actions: Tensor  # (steps, n)
+    state_of: Tensor  # (steps) row of ``states``
+    taken: Tensor  # (rows) the step of every row of the shards
+    starts: Tensor  # (trajectories + 1) where each trajectory begins in ``taken``
+    skipped: int = 0  # rows with a token or a length that the contract does not know
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    @property
+    def trajectories(self) -> int:
+        return len(self.starts) - 1
+
+    def batch(self, index: Tensor) -> Batch:
+        """The steps with these numbers, padded to the longest of them."""
+        rows = self.state_of[index]
+        lengths = self.lengths[rows].long()
+        width = max(int(lengths.max()), 1)
+        return Batch(self.states[rows, :width].long(), lengths, self.actions[index].long())
+
+    def pooled(self, trajectories: Tensor) -> Tensor:
+        """The unique steps of some trajectories, in ascending order."""
+        first, last = self.starts[trajectories], self.starts[trajectories + 1]
+        counts = last - first
+        offsets = torch.repeat_interleave(first - (counts.cumsum(0) - counts), counts)
+        unique: Tensor = torch.unique(self.taken[offsets + torch.arange(len(offsets))])
+        return unique
+
+
+def count_tokens(texts: pa.Array) -> Array:
+    """How many tokens each text has."""
+    spaces = pc.count_substring(texts, " ").to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.where(pc.equal(texts, "").to_numpy(zero_copy_only=False), 0, spaces + 1)
+
+
+def encode_texts(texts: pa.Array, contract: Contract, where: str) -> tuple[Array, Array, Array]:
+    """Token strings as ids (rows, m) and lengths (rows), and which rows the contract can express."""
+    kind = np.dtype(np.int16 if len(contract.state_tokens) < 1 << 15 else np.int32)
+    check_size(len(texts), contract.max_state * kind.itemsize, where)
+    lengths = count_tokens(texts)
+    readable = lengths <= contract.max_state
+    lengths = np.where(readable, lengths, 0)
+    states = np.zeros((len(texts), contract.max_state), dtype=kind)
+    known = pa.array(contract.state_tokens, texts.type)
+    for part in parts_of(len(texts), contract.max_state):
+        # What is too long is not looked up, so a part has no more tokens than cells.
+        short = pc.if_else(pa.array(readable[part]), texts[part], pa.scalar("", texts.type))
+        lengths[part], fits = fill(states[part], short, lengths[part], known)
+        readable[part] &= fits
+    return states, lengths.astype(np.int32), readable
+
+
+def parts_of(rows: int, width: int) -> Iterator[slice]:
+    """Rows of a matrix, so many at a time that they have few cells."""
+    size = max(PART // max(width, 1), 1)
+    return (slice(first, first + size) for first in range(0, rows, size))
+
+
+def fill(states: Array, texts: pa.Array, lengths: Array, known: pa.Array) -> tuple[Array, Array]:
+    """Write the ids of texts into empty rows; the lengths, 0 for a row with an unknown token, and which have none."""
+    words = pc.split_pattern(texts, " ")
+    empty = np.repeat(lengths == 0, words.value_lengths().to_numpy(zero_copy_only=False))  # "" is split into one
+    found = pc.fill_null(pc.index_in(words.flatten(), value_set=known), -1)
+    flat = found.to_numpy(zero_copy_only=False)[~empty] + 1
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    fits = np.bincount(rows[flat == 0], minlength=len(lengths)) == 0
+    kept = np.where(fits, lengths, 0)
+    states[np.arange(states.shape[1]) < kept[:, None]] = flat[np.repeat(fits, lengths)]
+    return kept, fits
+
+
+def encode_actions(actions: pa.Array, contract: Contract, where: str) -> tuple[Array, Array]:
+    """Action lists as ids (rows, n), and which rows the contract can express."""
+    n = contract.action_length
+    lengths = pc.list_value_length(actions).to_numpy(zero_copy_only=False)
+    if contract.game == "tags":
+        return pad_tags(actions, lengths, contract, where)
+    if not np.array_equal(lengths, np.full(len(actions), n)):
+        raise BadData(f"{where}: an action that does not have {n} tokens")
+    flat = actions.flatten()
+    found = pc.fill_null(pc.index_in(flat, value_set=pa.array(contract.actions, flat.type)), -1)
+    ids = found.to_numpy(zero_copy_only=False).reshape(-1, n)
+    return ids, (ids >= 0).all(axis=1)
+
+
+def pad_tags(actions: pa.Array, lengths: Array, contract: Contract, where: str) -> tuple[Array, Array]:
+    """Rounds of tags as ids (rows, n): behind the last token everything is kept."""
+    check_size(len(actions), ACTION * contract.action_length, where)
+    flat = actions.flatten()
+    found = pc.fill_null(pc.index_in(flat, value_set=pa.array(contract.actions, flat.type)), -1)
+    known = found.to_numpy(zero_copy_only=False)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    place = np.arange(len(known)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    fits = (lengths <= contract.action_length) & (np.bincount(rows[known < 0], minlength=len(lengths)) == 0)
+    ids = np.full((len(lengths), contract.action_length), contract.action_ids[KEEP], dtype=known.dtype)
+    kept = fits[rows]
+    ids[rows[kept], place[kept]] = known[kept]
+    return ids, fits
+
+
+def number_steps(states: Array, actions: Array, vocabulary: int) -> tuple[Array, Array]:
+    """The first row of every distinct (state, action), and for each row the number of its step."""
+    code = states.astype(np.int64)
+    for slot in range(actions.shape[1]):
+        if int(code.max(initial=0)) >= (1 << 62) // max(vocabulary, 1):
+            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
+        code = code * vocabulary + actions[:, slot]
+    _, first, taken = np.unique(code, return_index=True, return_inverse=True)
+    return first, taken.reshape(-1)
+
+
+def encode_steps(table: pa.Table, contract: Contract, where: str, strict: bool = True) -> Steps:
+    """Rows as id tensors; ``strict`` refuses rows outside the contract, else they are skipped and counted."""
+    if any(table[name].null_count for name in STEP_COLUMNS):
+        raise BadData(f"{where}: a row with an empty cell")
+    try:
+        texts = one_chunk(table["state"].dictionary_encode())
+        states, lengths, readable = encode_texts(texts.dictionary, contract, where)
+        state_of = texts.indices.to_numpy(zero_copy_only=False)
+        actions, sayable = encode_actions(one_chunk(table["action"]), contract, where)
+        pair, origin, step = (table[name].to_numpy() for name in ("pair", "origin", "step"))
+    except DAMAGED as error:
+        raise BadData(f"{where}: {one_line(error)}") from error
+    fits = readable[state_of] & sayable
+    if strict and not fits.all():
+        row = int(np.argmin(fits))
+        shown = f"state {str(table['state'][row])[:40]!r}, action {table['action'][row].as_py()}"
+        raise BadData(f"{where}: row {row} ({shown}) does not fit its own description")
+    begins = np.ones(len(pair), dtype=bool)
+    begins[1:] = (pair[1:] != pair[:-1]) | (origin[1:] != origin[:-1]) | (step[1:] == 0)
+    trajectory = begins.cumsum()[fits]
+    first, taken = number_steps(state_of[fits], actions[fits], len(contract.actions))
+    starts = np.flatnonzero(np.diff(trajectory, prepend=-1))
+    return Steps(
+        states=torch.from_numpy(states),
+        lengths=torch.from_numpy(lengths),
+        actions=torch.from_numpy(actions[fits][first].astype(np.int32)),
+        state_of=torch.from_numpy(state_of[fits][first].astype(np.int64)),
+        taken=torch.from_numpy(taken.astype(np.int64)),
+        starts=torch.from_numpy(np.append(starts, len(taken)).astype(np.int64)),
+        skipped=int((~fits).sum()),
+    )
+
+
+def one_chunk(column: pa.ChunkedArray) -> Any:
+    """A column as one array, also when it has no rows."""
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(column.chunks)
+
+
+def load_steps(dataset: Dataset, footers: Sequence[Footer], contract: Contract, strict: bool = True) -> Steps:
+    """All steps of some shards in memory."""
+    where = f"{dataset.where}/{footers[0].shard.name.rsplit('/', 1)[0]}"
+    table = dataset.read_all((footer.shard for footer in footers), STEP_COLUMNS)
+    if not len(table):
+        raise BadData(f"{where}: no rows")
+    return encode_steps(table, contract, where, strict)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Sources and targets as token tuples, with the sources that the contract can express as ids."""
+
+    sources: list[tuple[str, ...]]
+    targets: list[tuple[str, ...]]
+    states: Tensor  # (rows, m)
+    lengths: Tensor  # (rows)
+    playable: Tensor  # (rows) bool
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+def load_pairs(dataset: Dataset, split: Split, contract: Contract, rows: int | None = None) -> Pairs:
+    """The pairs of one split; with ``rows`` only those of the first shards, up to that many."""
+    footers = leading(dataset.footers("pairs", split), rows)
+    for footer in footers:
+        for name in ("task", "tokens", "arithmetic"):
+            found, needed = footer.description.get(name), getattr(contract, name)
+            if found != needed:
+                where = f"{dataset.where}/{footer.shard.name}"
+                raise BadData(f"{where}: field {name!r} is {str(found)[:60]!r}, the agent plays {needed!r}")
+    table = dataset.read_all((footer.shard for footer in footers), PAIR_COLUMNS)
+    where = f"{dataset.where}/pairs/{split}"
+    if any(table[name].null_count for name in PAIR_COLUMNS):
+        raise BadData(f"{where}: a row with an empty cell")
+    if not len(table):
+        raise BadData(f"{where}: no rows")
+    check_size(len(table), GAME * contract.max_state, where)
+    states, lengths, playable = encode_texts(one_chunk(table["source"]), contract, where)
+    sources, targets = split_texts(table, where)
+    return Pairs(
+        sources=sources,
+        targets=targets,
+        states=torch.from_numpy(states),
+        lengths=torch.from_numpy(lengths),
+        playable=torch.from_numpy(playable),
+    )
+
+
+def split_texts(table: pa.Table, where: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """The tokens of all sources and targets; a token that occurs often is kept once."""
+    columns = [one_chunk(table[side]) for side in ("source", "target")]
+    check_size(int(sum(count_tokens(column).sum() for column in columns)), WORD, where)
+    words: dict[str, str] = {}
+    sources, targets = (
+        [tuple(map(words.setdefault, found, found)) for found in map(split_tokens, column.to_pylist())]
+        for column in columns
+    )
+    return sources, targets
+
+
+def split_tokens(text: str) -> tuple[str, ...]:
+    """The tokens of a state as it is written in a shard."""
+    return tuple(text.split(" ")) if text else ()

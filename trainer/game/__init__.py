@@ -1,0 +1,1 @@
+"""The rules, recurrent inference, accuracies. Imports core and data."""

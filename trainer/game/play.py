@@ -1,0 +1,179 @@
+"""The imitation game: an agent edits states step by step until it says DONE (recurrent inference).
+
+Axes: b batch, m state, n action. All games of a batch are played on the device at once. A finished game
+leaves the batch, and the agent is asked about games of similar length together, padded to the longest of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from trainer.data.contract import Contract
+from trainer.data.encode import Pairs
+from trainer.game.accuracy import Scores
+from trainer.game.baselines import Rules
+from trainer.game.environment import Verdict
+from trainer.models.policy import Policy
+
+CHUNK = 1024  # games played at once
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One step of the games that still go on, for those who watch."""
+
+    games: Tensor  # (b) their numbers
+    states: Tensor  # (b, m) before the action
+    lengths: Tensor  # (b)
+    actions: Tensor  # (b, n)
+    probabilities: Tensor  # (b, n) of each action token
+    verdicts: Tensor  # (b)
+
+
+@dataclass(frozen=True)
+class Played:
+    """How the games ended; all on the CPU."""
+
+    states: Tensor  # (b, m)
+    lengths: Tensor  # (b)
+    steps: Tensor  # (b) actions played
+    verdicts: Tensor  # (b) of the last action; APPLIED means that the steps ran out
+
+
+def act(policy: Policy, states: Tensor, lengths: Tensor) -> Tensor:
+    """The scores (b, n, v) of an agent, asked about states of similar length together; lengths on the CPU."""
+    if int(lengths.min()) == int(lengths.max()):
+        return policy.decide(states[:, : max(int(lengths[0]), 1)], lengths)
+    order = lengths.argsort(stable=True)
+    parts = [
+        policy.decide(states[rows.to(states.device), : max(int(lengths[rows[-1]]), 1)], lengths[rows])
+        for rows in torch.split(order, policy.group)
+    ]
+    joined = torch.cat(parts)
+    return torch.empty_like(joined).index_copy_(0, order.to(states.device), joined)
+
+
+@torch.inference_mode()
+def play(
+    policy: Policy,
+    environment: Rules,
+    states: Tensor,
+    lengths: Tensor,
+    *,
+    max_steps: int,
+    watch: Callable[[Moment], None] | None = None,
+) -> Played:
+    """Play games from these states for at most ``max_steps`` actions each.
+
+    An agent is a function of the state, so after a refused action, which leaves the state as it is, it would
+    be refused until the steps run out: such a game ends there with the same result.
+    """
+    policy.eval()
+    device = environment.device
+    count = len(states)
+    result = Played(
+        states.long().clone(),
+        lengths.long().clone(),
+        torch.zeros(count, dtype=torch.long),
+        torch.full((count,), int(Verdict.APPLIED)),
+    )
+    for first in range(0, count, CHUNK):
+        games = torch.arange(first, min(first + CHUNK, count))
+        live_states, live_lengths = result.states[games].to(device), result.lengths[games]
+        for _ in range(max_steps):
+            live_states = live_states[:, : max(int(live_lengths.max()), 1)]
+            scores = act(policy, live_states, live_lengths)
+            actions = scores.argmax(-1)  # (b, n)
+            new_states, new_lengths, verdicts = environment.step(live_states, live_lengths.to(device), actions)
+            new_lengths, verdicts = new_lengths.cpu(), verdicts.cpu()
+            if watch:
+                chances = scores.softmax(-1).gather(-1, actions[..., None])[..., 0]
+                watch(Moment(games, live_states.cpu(), live_lengths, actions.cpu(), chances.cpu(), verdicts))
+            result.steps[games] += 1
+            result.verdicts[games] = verdicts
+            result.lengths[games] = new_lengths
+            width = new_states.shape[1]
+            result.states[games] = 0
+            result.states[games, :width] = new_states.cpu()
+            live = verdicts == int(Verdict.APPLIED)
+            if not live.any():
+                break
+            games, live_lengths = games[live], new_lengths[live]
+            live_states = new_states[live.to(device)]
+    return result
+
+
+def ending(verdict: int) -> str:
+    """Why a game ended: ``done``, ``limit``, or the reason of a refusal."""
+    return "limit" if verdict == Verdict.APPLIED else Verdict(verdict).reason
+
+
+ENDINGS = tuple(ending(verdict) for verdict in Verdict)
+
+
+def pack(scores: Scores) -> Tensor:
+    """The counts as one vector, so that the parts of several ranks can be added."""
+    counts = [scores.pairs, scores.token, scores.sequence, scores.equation, scores.unreadable, scores.steps]
+    return torch.tensor([*counts, *(scores.ended.get(name, 0) for name in ENDINGS)], dtype=torch.float64)
+
+
+def unpack(vector: Tensor, arithmetic: bool) -> Scores:
+    """The inverse of :func:`pack`."""
+    pairs, token, sequence, equation, unreadable, steps, *ended = vector.tolist()
+    return Scores(
+        pairs=int(pairs),
+        token=token,
+        sequence=int(sequence),
+        equation=int(equation),
+        arithmetic=arithmetic,
+        unreadable=int(unreadable),
+        steps=int(steps),
+        ended={name: int(count) for name, count in zip(ENDINGS, ended, strict=True) if count},
+    )
+
+
+class Witness(Protocol):
+    """Somebody who notes how games went: every step, then how each row ended."""
+
+    def watch(self, moment: Moment) -> None: ...
+
+    def ended(self, rows: Tensor, played: Played, results: dict[int, tuple[str, ...]]) -> None: ...
+
+
+def score(
+    policy: Policy,
+    environment: Rules,
+    contract: Contract,
+    pairs: Pairs,
+    part: slice,
+    witness: Witness | None = None,
+) -> Scores:
+    """Play the sources of some pairs and hold the results against their targets.
+
+    A source that the agent cannot read, too long or with unknown tokens, is not played: it stays as it is.
+    """
+    scores = Scores(arithmetic=contract.arithmetic)
+    rows = torch.arange(len(pairs))[part]
+    rows = rows[pairs.playable[rows]]
+    watch = witness.watch if witness else None
+    played = play(
+        policy, environment, pairs.states[rows], pairs.lengths[rows], max_steps=contract.max_steps, watch=watch
+    )
+    names = ("", *contract.state_tokens)
+    results = {}
+    for row, state, length in zip(rows.tolist(), played.states.tolist(), played.lengths.tolist(), strict=True):
+        results[row] = tuple(names[token] for token in state[:length])
+    if witness:
+        witness.ended(rows, played, results)
+    for row in range(len(pairs))[part]:
+        scores.add(results.get(row, pairs.sources[row]), pairs.targets[row])
+    scores.unreadable = scores.pairs - len(rows)
+    scores.steps = int(played.steps.sum())
+    for verdict in played.verdicts.tolist():
+        scores.ended[ending(verdict)] = scores.ended.get(ending(verdict), 0) + 1
+    return scores

@@ -1,0 +1,1 @@
+"""The agents. Imports core, data and game."""

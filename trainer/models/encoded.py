@@ -1,0 +1,58 @@
+"""What the paper's agents share: the encoder, and how gold tokens are mixed into what a decoder sees.
+
+Axes: b batch, m state, n action, d width, v action vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from trainer.core.config import Config
+from trainer.data.contract import Contract
+from trainer.models.layers import Encoder
+from trainer.models.policy import Policy
+
+
+class Encoded(Policy):
+    """What the paper's agents share: the encoder, and how gold tokens are mixed into what a decoder sees."""
+
+    depth: ClassVar[int] = 4  # encoder layers in the paper
+    has_input: ClassVar[bool] = True  # whether a decoder reads action tokens, and so needs BOS
+    uses_final_state: ClassVar[bool] = True  # whether the encoder's final state has a reader
+
+    def __init__(self, config: Config, contract: Contract) -> None:
+        super().__init__()
+        self.width, self.slots = config.width, contract.action_length
+        self.bos = len(contract.actions)
+        self.vocabulary = len(contract.actions) + self.has_input
+        self.places = contract.max_state
+        self.forcing, self.draw = config.teacher_forcing, config.teacher_draw
+        self.encoder = Encoder(
+            len(contract.state_tokens) + 1, config.width, config.layers or self.depth, config.dropout
+        )
+
+    @property
+    def targets(self) -> int:
+        return self.slots
+
+    @property
+    def has_unused(self) -> bool:
+        return not self.uses_final_state
+
+    def embedding(self) -> nn.Embedding:
+        """Action tokens for a decoder's input."""
+        return nn.Embedding(self.vocabulary, self.width)
+
+    def first(self, states: Tensor) -> Tensor:
+        """BOS for every row (b)."""
+        return torch.full((len(states),), self.bos, device=states.device)
+
+    def teach(self, said: Tensor, gold: Tensor | None, whole_batch: bool = False) -> Tensor:
+        """What a decoder reads: its own choice, or in training sometimes the gold token."""
+        if gold is None or not self.training:
+            return said
+        shape = (1,) if whole_batch else gold.shape
+        return torch.where(torch.rand(shape, device=gold.device) < self.forcing, gold, said)

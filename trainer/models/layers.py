@@ -1,0 +1,154 @@
+"""The kit that all agents of the paper are built from.
+
+Axes: b batch, m state, n action, d width, v action vocabulary. A hidden state is the pair (h, c) of an LSTM,
+each (b, d). States may be padded to any length up to the longest of the contract: nothing depends on it.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from trainer.core.device import recurrent_precision
+
+Hidden = tuple[Tensor, Tensor]
+IMPOSSIBLE = -20.0  # as a log-probability: finite, so that a mean over wrong answers stays a number
+
+
+def padding_mask(lengths: Tensor, memory: Tensor) -> Tensor:
+    """Which places of the memory hold a token (b, m)."""
+    place = torch.arange(memory.shape[1], device=memory.device)
+    return place < lengths.clamp(min=1).to(memory.device)[:, None]
+
+
+class Encoder(nn.Module):
+    """A bidirectional LSTM; its final states, of all layers and directions, become a decoder's first one."""
+
+    def __init__(self, vocabulary: int, width: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(vocabulary, width, padding_idx=0)
+        self.lstm = nn.LSTM(width, width // 2, layers, batch_first=True, bidirectional=True)
+        self.hidden = nn.Linear(layers * width, width)
+        self.cell = nn.Linear(layers * width, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, states: Tensor, lengths: Tensor) -> tuple[Tensor, Hidden]:
+        embedded = self.dropout(self.embed(states))  # (b, m, d)
+        with recurrent_precision(states.device):
+            # An empty state is read as one padding token.
+            memory, (h, c) = self._run(embedded, lengths.clamp(min=1))
+        rows = states.shape[0]
+        h, c = (part.transpose(0, 1).reshape(rows, -1) for part in (h, c))  # (b, layers * d)
+        return self.dropout(memory), (self.hidden(h), self.cell(c))
+
+    def _run(self, embedded: Tensor, lengths: Tensor) -> tuple[Tensor, Hidden]:
+        if int(lengths.min()) == embedded.shape[1]:  # nothing is padded: no need to pack
+            memory, hidden = self.lstm(embedded)
+            return memory, hidden
+        packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
+        output, hidden = self.lstm(packed)
+        return pad_packed_sequence(output, batch_first=True, total_length=embedded.shape[1])[0], hidden
+
+
+class AdditiveAttention(nn.Module):
+    """score_i = v . tanh(W [h; c; memory_i]), softmax over the tokens."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(3 * width, width)
+        self.v = nn.Parameter(torch.empty(width).uniform_(-(width**-0.5), width**-0.5))
+
+    def keys(self, memory: Tensor) -> Tensor:
+        """The part of W that sees the memory, computed once for all steps of a decoder."""
+        return linear(memory, self.project.weight[:, 2 * memory.shape[-1] :])  # (b, m, d)
+
+    def forward(self, hidden: Hidden, keys: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+        query = torch.cat(hidden, dim=-1)  # (b, 2d)
+        query = linear(query, self.project.weight[:, : query.shape[-1]], self.project.bias)
+        scores = torch.tanh(query[:, None] + keys) @ self.v  # (b, m)
+        return attend(scores, memory, mask)
+
+
+class PlaceAttention(nn.Module):
+    """scores = W [x; h; c], one score for each place of the longest state, softmax over the tokens."""
+
+    def __init__(self, width: int, places: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(3 * width, places)
+
+    def forward(self, x: Tensor, hidden: Hidden, memory: Tensor, mask: Tensor) -> Tensor:
+        query = torch.cat((x, *hidden), dim=-1)  # (b, 3d)
+        places = memory.shape[1]
+        scores = linear(query, self.project.weight[:places], self.project.bias[:places])  # (b, m)
+        return attend(scores, memory, mask)
+
+
+def attend(scores: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+    """The mean of the memory (b, d) under the softmax of the scores (b, m)."""
+    weights = scores.masked_fill(~mask, float("-inf")).softmax(-1)
+    return torch.einsum("bm,bmd->bd", weights.to(memory.dtype), memory)
+
+
+class Align(nn.Module):
+    """The paper's FFN over the length dimension, m -> n; shorter states use the first columns of W."""
+
+    def __init__(self, places: int, slots: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(places, slots)
+
+    def forward(self, memory: Tensor) -> Tensor:
+        weight = self.project.weight[:, : memory.shape[1]]
+        return linear(memory.transpose(1, 2), weight, self.project.bias).transpose(1, 2)  # (b, n, d)
+
+
+class Flatten(nn.Module):
+    """The whole memory, flattened, to n * v scores; shorter states use the first columns of W."""
+
+    def __init__(self, places: int, width: int, slots: int, vocabulary: int) -> None:
+        super().__init__()
+        self.slots = slots
+        self.project = nn.Linear(places * width, slots * vocabulary)
+
+    def forward(self, memory: Tensor) -> Tensor:
+        flat = memory.flatten(1)  # (b, m * d)
+        scores = linear(flat, self.project.weight[:, : flat.shape[1]], self.project.bias)
+        return scores.view(len(memory), self.slots, -1)  # (b, n, v)
+
+
+class Cell(nn.Module):
+    """One decoder: an LSTM over the slots of the action, and its output layer."""
+
+    def __init__(self, width: int, vocabulary: int, dropout: float) -> None:
+        super().__init__()
+        self.lstm = nn.LSTMCell(width, width)
+        self.output = nn.Linear(width, vocabulary)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, hidden: Hidden) -> tuple[Tensor, Hidden]:
+        hidden = self.lstm(x, hidden)
+        return self.output(self.dropout(hidden[0])).float().log_softmax(-1), hidden  # (b, v)
+
+
+class Combine(nn.Module):
+    """Context and input become the input of a decoder's LSTM."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(2 * width, width)
+
+    def forward(self, context: Tensor, x: Tensor) -> Tensor:
+        combined: Tensor = self.project(torch.cat((context, x), dim=-1))
+        return combined.relu()  # (b, d)
+
+
+def certain(scores: Tensor, where: Tensor, token: int) -> Tensor:
+    """Scores (b, n, v) that are certain of one token where it is asked (b, n).
+
+    For answers that are padded to one length: behind their end a model says the one thing that is right there, so that
+    padding neither costs nor teaches anything.
+    """
+    sure = torch.full_like(scores[0, 0], IMPOSSIBLE)
+    sure[token] = 0.0
+    return torch.where(where[..., None], sure, scores)

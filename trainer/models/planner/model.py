@@ -1,0 +1,192 @@
+"""The planner as a policy: its networks, how they are called in training, and how it decides in a game.
+
+Axes: b games, m state, n action, v action vocabulary, c classes of places.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from trainer.core.config import Config
+from trainer.core.device import many_shapes
+from trainer.data.contract import Contract
+from trainer.data.encode import Steps
+from trainer.game.environment import Splices, splice
+from trainer.models.planner.decoding import Plan, decode_opened, decode_scripts, decode_spans
+from trainer.models.planner.knowledge import Knowledge, survey
+from trainer.models.planner.moves import Moves
+from trainer.models.planner.networks import GAP_FEATURES, TOKEN_FEATURES, Places, Reader, around, both_ends
+from trainer.models.planner.recipe import BETAS, RECIPES, Part
+from trainer.models.policy import Policy
+
+QUESTIONS = 1 << 12  # asked of the token network at once: more would leave the processor's cache
+
+
+class Planner(Policy):
+    """Plans whole edit scripts, plays the first edit, and plans again."""
+
+    about: ClassVar[str] = "plans whole edit scripts with two small networks; learns in minutes on a CPU"
+    learns_from_steps: ClassVar[bool] = False
+    group: ClassVar[int] = 512  # padding costs it little, and its tables are made once a group
+
+    script_positions: Tensor  # (scripts, edits)
+    script_tokens: Tensor  # (scripts, edits), 0 at the end
+    written: Tensor  # (tokens) what no source has
+
+    def __init__(self, config: Config, contract: Contract, knowledge: Knowledge) -> None:
+        super().__init__()
+        self.knowledge, self.recipe = knowledge, RECIPES[knowledge.view]
+        self.max_state, self.max_steps = contract.max_state, contract.max_steps
+        self.slots, self.vocabulary = contract.action_length, len(contract.actions)
+        self.beam = config.beam
+        self.mask, self.query = len(contract.state_tokens) + 1, len(contract.state_tokens) + 2
+        self.moves = Moves(contract, knowledge.span)
+        tokens = len(contract.state_tokens) + 3
+        self.confident = knowledge.view == "opened" and config.confidence
+        self.features = GAP_FEATURES + (TOKEN_FEATURES if "operation" in contract.slots else 0)
+        if knowledge.view == "scripts":
+            self.token = Reader(tokens, 2 * knowledge.reach, len(knowledge.scripts), self.recipe.token)
+            self.register_scripts(knowledge)
+            return
+        self.token = Reader(tokens, 2 * (knowledge.reach + knowledge.window), tokens, self.recipe.token)
+        kinds = 2 if self.moves.spans else self.moves.kinds
+        told = self.features if self.confident else 0
+        self.plan = Places(tokens, knowledge.plan_reach, kinds, self.recipe.plan, told)
+
+    def register_scripts(self, knowledge: Knowledge) -> None:
+        """The scripts as tensors: positions and tokens (scripts, edits), 0 tokens at the end."""
+        longest = max(map(len, knowledge.scripts))
+        padded = [[*script, *[(0, 0)] * (longest - len(script))] for script in knowledge.scripts]
+        table = torch.tensor(padded).view(len(padded), longest, 2)
+        written = torch.zeros(self.query + 1, dtype=torch.bool)
+        written[list(knowledge.written)] = True
+        self.register_buffer("script_positions", table[..., 0], persistent=False)
+        self.register_buffer("script_tokens", table[..., 1], persistent=False)
+        self.register_buffer("written", written, persistent=False)
+
+    @classmethod
+    def survey(cls, steps: Steps, contract: Contract, config: Config) -> Knowledge:
+        return survey(steps, contract, config)
+
+    @classmethod
+    def parse_knowledge(cls, values: object, contract: Contract, where: str) -> Knowledge:
+        return Knowledge.parse(values, contract, where)
+
+    @classmethod
+    def complete(cls, config: Config, knowledge: Any) -> dict[str, Any]:
+        return {"updates": config.updates or RECIPES[knowledge.view].updates}
+
+    def updates(self, config: Config) -> tuple[int, ...]:
+        """How many updates each stage gets: all of the recipe's, or their shares of another total."""
+        stages = self.recipe.stages
+        shares = [max(round(config.updates * stage.updates / self.recipe.updates), 1) for stage in stages[:-1]]
+        return (*shares, max(config.updates - sum(shares), 1))
+
+    def groups(self, config: Config) -> list[dict[str, Any]]:
+        decay = {stage.part: stage.weight_decay for stage in self.recipe.stages}
+        return [
+            {"params": [*getattr(self, part).parameters()], "weight_decay": decay[part], "betas": BETAS}
+            for part in decay
+        ]
+
+    @property
+    def targets(self) -> int:
+        return 1
+
+    @property
+    def has_unused(self) -> bool:
+        return True  # one part learns at a time
+
+    def forward(self, part: Part, states: Tensor, lengths: Tensor, features: Tensor | None = None) -> Tensor:
+        """In training: log-probabilities (b, 1, classes) of one part."""
+        scores = self.token(states) if part == "token" else self.place_scores(states, lengths, features)
+        return scores.float().log_softmax(-1)[:, None]
+
+    def place_scores(self, states: Tensor, lengths: Tensor, features: Tensor | None) -> Tensor:
+        """Scores of END and all place classes (b, c); what the environment would refuse is out of question."""
+        scores = self.plan(states, lengths, features)
+        if self.moves.spans:
+            both = scores[:, 1:].view(len(scores), -1, 2)  # (b, p, left and right)
+            right = functional.pad(both[..., 1], (0, self.moves.span - 1)).unfold(1, self.moves.span, 1)
+            scores = torch.cat((scores[:, :1], (both[..., :1] + right).flatten(1)), 1)
+        allowed = self.moves.allowed(lengths, states.shape[1] + 1, self.max_state)
+        possible: Tensor = scores.masked_fill(~allowed, -torch.inf)
+        return possible
+
+    def plan_chances(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """Log-probabilities of the place classes (b, c), for play."""
+        features = self.confidence(states, lengths) if self.confident else None
+        return self.place_scores(states, lengths, features).float().log_softmax(-1)
+
+    def token_chances(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """Log-probabilities of the token network's classes (b, classes), for play."""
+        views = self.token_view(states, lengths)
+        return torch.cat([self.token(view).float().log_softmax(-1) for view in torch.split(views, QUESTIONS)])
+
+    def token_view(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """What the token network sees: both ends, and what stands beside the place that is asked for."""
+        ends = both_ends(states, lengths, self.knowledge.reach)
+        if not self.knowledge.window:
+            return ends
+        return torch.cat((ends, around(states, self.query, self.knowledge.window)), 1)
+
+    def spans(self, states: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
+        """The tokens (b, span) that edits replace, and how many they are."""
+        edits = self.moves.splices(classes, classes)
+        place = edits.start[:, None] + torch.arange(self.moves.span, device=states.device)
+        inside = place < edits.stop[:, None]
+        tokens = states.gather(1, place.clamp(max=states.shape[1] - 1)).masked_fill(~inside, 0)
+        return tokens, edits.stop - edits.start
+
+    @torch.no_grad()
+    def confidence(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """What the token network says of every place, (b, p, f).
+
+        At a gap: the best log-probability of a token inserted there, and the entropy. At a token: the best
+        other one, the entropy, and its own.
+        """
+        places = states.shape[1] + 1
+        result = torch.zeros(len(states), places, self.features, device=states.device)
+        kinds = [(0, GAP_FEATURES)] + ([(1, TOKEN_FEATURES)] if self.features > GAP_FEATURES else [])
+        for removed, features in kinds:
+            place = torch.arange(places, device=states.device)
+            asked = place < lengths[:, None] + 1 - removed  # (b, p)
+            if removed:
+                asked[:, :-1] &= states != self.mask
+            row, at = asked.nonzero(as_tuple=True)
+            for rows, starts in zip(torch.split(row, QUESTIONS), torch.split(at, QUESTIONS), strict=True):
+                old = states[rows]
+                query = torch.full_like(starts, self.query)
+                edits = Splices(starts, starts + removed, query, torch.ones_like(starts, dtype=torch.bool))
+                chances = self.token_chances(*splice(old, lengths[rows], edits, places))
+                entropy = -(chances.exp() * chances).sum(1)
+                if removed:
+                    own = old.gather(1, starts[:, None])
+                    told = [chances.scatter(1, own, -20.0).amax(1), entropy, chances.gather(1, own)[:, 0]]
+                else:
+                    told = [chances.amax(1), entropy]
+                first = GAP_FEATURES * removed
+                result[rows, starts, first : first + features] = torch.stack(told, 1) / 2 + 1
+        return result
+
+    @torch.inference_mode()
+    def decide(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """Scores (b, n, v): the chosen tokens have their probability, all others share the rest evenly.
+
+        A choice that is less probable than an even share is given just more than that, so that it wins.
+        """
+        lengths = lengths.to(states.device)
+        decode = {"scripts": decode_scripts, "span": decode_spans, "opened": decode_opened}[self.knowledge.view]
+        with many_shapes():
+            plan: Plan = decode(self, states, lengths)
+        actions = self.moves.actions(plan.classes, plan.tokens)  # (b, n)
+        chance = plan.chances.exp().clamp(1.001 / self.vocabulary, 1 - 1e-6)  # (b, 2): place, token
+        at = [1 if name == "token" else 0 for name in self.moves.slots]
+        chance = chance[:, at]  # (b, n)
+        rest = ((1 - chance) / (self.vocabulary - 1)).log()
+        scores = rest[..., None].expand(-1, -1, self.vocabulary)
+        return scores.scatter(2, actions[..., None], chance.log()[..., None])

@@ -1,0 +1,70 @@
+"""How the planner's networks are shaped and trained, for each view: found on validation, listed in one place."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from trainer.models.planner.knowledge import View
+from trainer.models.planner.networks import Shape
+
+Part = Literal["token", "plan"]
+
+WARM_UP = 200
+BETAS = (0.9, 0.98)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One network's training: AdamW with warm-up, and a cosine that ends at 0."""
+
+    part: Part
+    updates: int
+    learning_rate: float
+    weight_decay: float
+    batch: int
+    smoothing: float = 0.0
+
+    def rate(self, update: int, updates: int) -> float:
+        """The learning rate of one of ``updates`` updates.
+
+        >>> stage = Stage("token", 0, 1.0, 0.0, 1)
+        >>> [round(stage.rate(update, 1000), 3) for update in (0, 100, 500, 999)]
+        [0.01, 0.976, 0.5, 0.0]
+        """
+        warm = min(1.0, (update + 1) / min(WARM_UP, max(updates // 10, 1)))
+        return self.learning_rate * warm * (1 + math.cos(math.pi * update / updates)) / 2
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The stages in their order, and the networks' shapes."""
+
+    token: Shape
+    plan: Shape
+    stages: tuple[Stage, ...]
+
+    @property
+    def updates(self) -> int:
+        return sum(stage.updates for stage in self.stages)
+
+
+PLAN = Shape("residual", layers=2, hidden=256, embedding=16)
+
+RECIPES: dict[View, Recipe] = {
+    # The knowledge is in the pairs; strong decay keeps 7,000 of them from being learned by heart.
+    "scripts": Recipe(Shape("plain", layers=3), PLAN, (Stage("token", 8000, 1.5e-3, 2.0, 128, 0.1),)),
+    # Where a span is takes a minute to learn, so it comes first; the rest of the time goes into its value.
+    "span": Recipe(
+        Shape("normed", layers=2),
+        PLAN,
+        (Stage("plan", 200, 3e-3, 0.1, 256), Stage("token", 4500, 5e-3, 0.2, 512)),
+    ),
+    # The plan reads how sure the token network is, so that one comes first.
+    "opened": Recipe(
+        Shape("residual", layers=3),
+        Shape("residual", layers=2, hidden=256, embedding=16, dropout=0.2),
+        (Stage("token", 4800, 4e-3, 0.5, 256, 0.1), Stage("plan", 1200, 1.5e-3, 1.0, 256, 0.1)),
+    ),
+}

@@ -1,0 +1,1 @@
+"""Publish a trained agent. Imports training, and what training imports."""

@@ -1,0 +1,1 @@
+"""Grids of runs. Imports training, and what training imports."""

@@ -1,0 +1,1 @@
+"""From a dataset and a config to a run. Imports core, data, game and models."""

@@ -1,0 +1,384 @@
+"""The training loop: it knows tensors, not tasks.
+
+Every update is a pure function of the weights before it and of (seed, epoch, position): what it learns from,
+its dropout and its teacher forcing derive from these. So a run that was killed goes on from its last
+checkpoint and ends, on a CPU, with the same weights bit for bit as one that was not.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, NoReturn, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from trainer.core.config import Config
+from trainer.core.device import Runtime
+from trainer.core.errors import BadData, Failed, FolderConflict, Interrupted
+from trainer.core.interrupt import Interrupt
+from trainer.core.progress import Reporter
+from trainer.core.seeding import derive
+from trainer.data.batches import Misplaced, Source, Turn
+from trainer.data.contract import Contract, Fields
+from trainer.data.encode import Pairs, Steps
+from trainer.game.baselines import rules_of
+from trainer.game.play import pack, score, unpack
+from trainer.models.policy import Policy
+from trainer.training.checkpoint import (
+    MODEL,
+    OPTIMIZER,
+    load_checkpoint,
+    load_optimizer,
+    load_weights,
+    most_bytes,
+    optimizer_tensors,
+    part,
+    save_checkpoint,
+)
+from trainer.training.run import Run
+
+T = TypeVar("T")
+ENDS = ("", "updates", "epochs", "perfection", "patience")  # why a run is finished, or that it is not
+
+
+def learning_rate(config: Config, epochs: float, updates: int) -> float:
+    """Cosine annealing with warm restarts, at a point of the run.
+
+    >>> config = Config(restart=32, learning_rate=1.0)
+    >>> [round(learning_rate(config, epochs, 0), 3) for epochs in (0, 16, 31.9, 32, 48)]
+    [1.0, 0.5, 0.0, 1.0, 0.5]
+    """
+    if config.schedule == "constant":
+        return config.learning_rate
+    cycle = (epochs % config.restart) / config.restart if config.restart else min(updates / config.updates, 1)
+    return config.learning_rate * (1 + math.cos(math.pi * cycle)) / 2
+
+
+def slot_weights(accuracy: Tensor) -> Tensor:
+    """The adaptive loss: each slot of the action weighs as much as it errs; all the same where none does.
+
+    >>> slot_weights(torch.tensor([1.0, 0.25, 0.75])).tolist()
+    [0.0, 0.75, 0.25]
+    """
+    error = 1 - accuracy
+    return error / error.sum() if error.sum() > 0 else torch.full_like(error, 1 / len(error))
+
+
+@dataclass
+class Position:
+    """How far a run is, and its best result so far."""
+
+    epoch: int = 0
+    window: int = 0
+    index: int = 0
+    updates: int = 0
+    rate: float = 0.0  # the learning rate of the last update
+    best: float | None = None
+    best_epoch: int = -1
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of all threads of the process
+    finished: str = ""
+    world: int = 0  # ranks that the windows of a stream are cut for; 0: positions are the same for any number
+
+    @classmethod
+    def parse(cls, values: dict[str, Any], where: str) -> Position:
+        """A position from a checkpoint's header."""
+        read = Fields(values, where)
+        numbers = {name: read.number(name, 0, 1 << 50) for name in ("epoch", "window", "index", "updates")}
+        best, finished = values.get("best"), values.get("finished")
+        floats: dict[str, Any] = {name: values.get(name) for name in ("rate", "seconds", "cpu_seconds")}
+        known = [*floats.values(), *([] if best is None else [best])]
+        if not all(isinstance(value, float) and math.isfinite(value) for value in known) or finished not in ENDS:
+            raise BadData(f"{where}: not the checkpoint of a run to go on with")
+        return cls(
+            **numbers,
+            **floats,
+            best=best,
+            best_epoch=read.number("best_epoch", -1, 1 << 50),
+            finished=str(finished),
+            world=read.number("world", 0, 1 << 20),
+        )
+
+    def check(self, config: Config, where: str) -> None:
+        """Refuse what no run with these settings comes to."""
+        most = config.updates or 1 << 50
+        if (
+            self.epoch > config.epochs
+            or self.best_epoch > self.epoch
+            or self.updates > most
+            or max(self.epoch, self.window, self.index) > self.updates  # each of them has had an update
+        ):
+            at = f"epoch {self.epoch}, window {self.window}, update {self.index} of it and {self.updates} in all"
+            raise BadData(f"{where}: {at}: a run with these settings is never there")
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a run is measured on after an epoch: the expert's steps, and games from the pairs' sources."""
+
+    steps: Steps
+    pairs: Pairs
+
+
+class Loop:
+    """One run: model, optimizer, position."""
+
+    def __init__(
+        self,
+        run: Run,
+        config: Config,
+        contract: Contract,
+        *,
+        model: Policy,
+        source: Source,
+        validation: Validation,
+        runtime: Runtime,
+        reporter: Reporter,
+        save_every: int,
+    ) -> None:
+        self.run, self.config, self.contract = run, config, contract
+        self.model, self.source, self.validation = model.to(runtime.device), source, validation
+        self.runtime, self.reporter, self.save_every = runtime, reporter, save_every
+        self.environment = rules_of(contract, runtime.device)
+        self.optimizer = torch.optim.AdamW(model.groups(config), lr=config.learning_rate)
+        slots = model.targets
+        self.adaptive = config.adaptive == "on" or (config.adaptive == "auto" and slots > 2)
+        self.weights = torch.full((slots,), 1 / slots, device=runtime.device)
+        # rows, their loss, right actions, right tokens of each slot: of the epoch so far, on this rank
+        self.tally = torch.zeros(3 + slots, dtype=torch.float64, device=runtime.device)
+        self.position = Position(world=runtime.world if config.stream else 0)
+        self.saved, self.since, self.busy = 0, time.monotonic(), time.process_time()
+        self.on_epoch: Callable[[dict[str, Any]], None] = lambda record: None
+
+    def train(self, interrupt: Interrupt) -> Position:
+        """Train until the epochs, the updates or the patience end, or nothing is left to gain."""
+        self.since = time.monotonic() - self.position.seconds
+        self.busy = time.process_time() - self.position.cpu_seconds
+        trained = self.runtime.parallel(self.model, unused=self.model.has_unused)
+        while not self.position.finished:
+            self._epoch(trained, interrupt)
+            record = self._finish_epoch(interrupt)
+            if self.runtime.main:
+                self.run.add_metrics(record)
+                self.reporter.epoch(record)
+                self.on_epoch(record)
+            self.position.finished = self._why_finished()
+            if self.position.finished or self.position.updates - self.saved >= self.save_every:
+                self.save()
+            if interrupt.requested and not self.position.finished:
+                self._stop()
+        return self.position
+
+    def _epoch(self, trained: nn.Module, interrupt: Interrupt) -> None:
+        at = self.position
+        self.model.train()
+        for turn in self._turns(interrupt):
+            loss = self._update(trained, turn)
+            at.window, at.index, at.updates = turn.window, turn.index + 1, at.updates + 1
+            done = (at.epoch + turn.progress) / self.config.epochs
+            if self.config.updates:
+                done = max(done, at.updates / self.config.updates)
+            self.reporter.update(at.epoch, done, loss.item, at.rate)
+            if interrupt.requested:
+                self._stop()
+            if at.updates - self.saved >= self.save_every:
+                self.save()
+            if self._spent():
+                break
+
+    def _turns(self, interrupt: Interrupt) -> Iterator[Turn]:
+        """What is left of the epoch; nobody who interrupts waits for data, which may be far away."""
+        at = self.position
+        if self._spent():  # stopped behind its last update
+            return
+        turns = self.source.turns(at.epoch, at.window, at.index)
+        while True:
+            try:
+                turn = self._droppable(interrupt, lambda: next(turns, None))
+            except Misplaced as error:  # only what was read can be
+                raise BadData(f"{self.run.last}: {error}") from error
+            if turn is None:
+                return
+            yield turn
+
+    def _spent(self) -> bool:
+        return bool(self.config.updates and self.position.updates >= self.config.updates)
+
+    def _update(self, trained: nn.Module, turn: Turn) -> Tensor:
+        at, config = self.position, self.config
+        batch = turn.batch.to(self.runtime.device)
+        torch.manual_seed(derive(config.seed, "update", at.epoch, turn.window, turn.index, self.runtime.rank))
+        rate = turn.rate
+        if rate is None:
+            rate = learning_rate(config, at.epoch + turn.progress, at.updates)
+        at.rate = float(rate)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        with self.runtime.autocast(config.precision):
+            scores: Tensor = trained(*batch.inputs)  # (b, n, v)
+        losses = negative_log_likelihood(scores, batch.actions, batch.smoothing)  # (b, n)
+        loss = (losses @ self.weights).mean()
+        self.optimizer.zero_grad()
+        torch.autograd.backward(loss * turn.share)
+        nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
+        self.optimizer.step()
+        if turn.share:
+            self.tally += count(scores, batch.actions, loss.detach())
+        return loss.detach()
+
+    def _finish_epoch(self, interrupt: Interrupt) -> dict[str, Any]:
+        """Adapt the loss, validate, keep the best, and move on to the next epoch.
+
+        Only the validation may be dropped half-way: behind it a checkpoint would be of no epoch.
+        """
+        at, config = self.position, self.config
+        rows, loss, right, *slots = self.runtime.total(self.tally).tolist()
+        if not rows:
+            raise BadData(f"{self.run.last}: epoch {at.epoch} ends there before its first update")
+        if not math.isfinite(loss):
+            raise Failed(f"the loss is no finite number any more (epoch {at.epoch}): a lower learning rate may help")
+        accuracy = torch.tensor(slots) / rows
+        record: dict[str, Any] = {
+            "epoch": at.epoch,
+            "updates": at.updates,
+            "loss": loss / rows,
+            "action_accuracy": 100 * right / rows,
+            "slot_accuracy": [100 * value for value in accuracy.tolist()],
+            "slot_weights": self.weights.tolist(),
+            "learning_rate": at.rate,
+            "best": False,
+        }
+        last = at.epoch + 1 == config.epochs or self._spent()
+        due = (at.epoch + 1) % config.validate_every == 0 and self.source.playable(at.updates)
+        if last or due:
+            record["validation"], measure = self._droppable(interrupt, self._validate)
+            record["best"] = at.best is None or measure > at.best
+            if record["best"]:
+                if self.runtime.main:
+                    facts = {"epoch": at.epoch, "updates": at.updates, "validation": record["validation"]}
+                    save_checkpoint(self.run.best, self.model.state_dict(), facts)
+                at.best, at.best_epoch = measure, at.epoch  # only of weights that are on the disk
+        if self.adaptive:
+            self.weights = slot_weights(accuracy).to(self.runtime.device)
+        self.tally.zero_()
+        at.epoch, at.window, at.index = at.epoch + 1, 0, 0
+        self._look_at_clock()
+        return record | {"seconds": at.seconds}
+
+    def _validate(self) -> tuple[dict[str, Any], float]:
+        """Loss on the expert's steps and accuracy of the games; each rank has its part of both."""
+        rank, world = self.runtime.rank, self.runtime.world
+        self.model.eval()
+        with self.runtime.autocast(self.config.precision):
+            summed = step_loss(self.model, self.validation.steps, self.runtime)
+            played = score(self.model, self.environment, self.contract, self.validation.pairs, slice(rank, None, world))
+        vector = self.runtime.total(torch.cat((summed, pack(played))).to(self.runtime.device)).cpu()
+        scores = unpack(vector[3:], self.contract.arithmetic)
+        loss, right, rows = vector[:3].tolist()
+        result = scores.to_json() | {
+            "loss": loss / max(rows, 1),
+            "action_accuracy": 100 * right / max(rows, 1),
+            "unreadable_steps": self.validation.steps.skipped,
+        }
+        return result, scores.key if self.config.select == "accuracy" else -result["loss"]
+
+    def _look_at_clock(self) -> None:
+        self.position.seconds = time.monotonic() - self.since
+        self.position.cpu_seconds = time.process_time() - self.busy
+
+    def _why_finished(self) -> str:
+        at, config = self.position, self.config
+        if self._spent():
+            return "updates"
+        if at.epoch >= config.epochs:
+            return "epochs"
+        if config.select == "accuracy" and at.best == 1:
+            return "perfection"  # no later checkpoint could be better
+        return "patience" if at.epoch - 1 - at.best_epoch >= config.patience else ""
+
+    def _droppable(self, interrupt: Interrupt, work: Callable[[], T]) -> T:
+        """Do what leaves the run as it is, so that an interrupt stops it at once; one of several ranks only ends."""
+        try:
+            with interrupt.at_once():
+                return work()
+        except KeyboardInterrupt:
+            if not interrupt.active:
+                raise
+            self._stop()
+
+    def _stop(self) -> NoReturn:
+        self.save()
+        raise Interrupted(f"stopped in epoch {self.position.epoch}; --resume goes on from here")
+
+    def save(self) -> None:
+        """Write ``last``: all that the rest of the run depends on."""
+        self._look_at_clock()
+        tally = self.runtime.total(self.tally)
+        if self.runtime.main:
+            tensors = {
+                **{MODEL + name: tensor for name, tensor in self.model.state_dict().items()},
+                **{OPTIMIZER + name: t for name, t in optimizer_tensors(self.model, self.optimizer).items()},
+                "weights": self.weights,
+                "tally": tally,
+            }
+            save_checkpoint(self.run.last, tensors, asdict(self.position))
+        self.saved = self.position.updates
+
+    def resume(self) -> None:
+        """Go back to what :meth:`save` wrote."""
+        where, world = self.run.last, self.position.world
+        # Weights, two means of each, and a count of updates for each tensor; the rest is small.
+        tensors, state = load_checkpoint(where, 2 * most_bytes(self.model) + (1 << 20))
+        self.position = Position.parse(state, str(where))
+        self.position.check(self.config, str(where))
+        if self.position.world != world and not self.position.finished:
+            ranks = self.position.world
+            how = f"go on with torchrun --nproc-per-node {ranks}" if ranks > 1 else "go on without torchrun"
+            raise FolderConflict(f"{self.run.path}: its stream was cut for {ranks} ranks, not {world}: {how}")
+        load_weights(self.model, part(tensors, MODEL), where)
+        load_optimizer(self.model, self.optimizer, part(tensors, OPTIMIZER), where)
+        for name, own in (("weights", self.weights), ("tally", self.tally)):
+            if name not in tensors or tensors[name].shape != own.shape or tensors[name].dtype != own.dtype:
+                raise BadData(f"{where}: {name} is missing or of another shape")
+            if not (tensors[name][:1] >= 0).all():  # rows, or a share
+                raise BadData(f"{where}: {name} begins with {float(tensors[name][0])}")
+            own.copy_(tensors[name])
+        if not self.runtime.main:
+            self.tally.zero_()  # the sum is on the first rank
+        self.saved = self.position.updates
+
+
+def negative_log_likelihood(scores: Tensor, actions: Tensor, smoothing: float = 0.0) -> Tensor:
+    """Minus the score of each gold token (b, n), or with smoothing a mean with those of all possible ones."""
+    gold = -scores.gather(-1, actions[..., None])[..., 0]
+    if not smoothing:
+        return gold
+    possible = scores > -torch.inf
+    others = -scores.masked_fill(~possible, 0).sum(-1) / possible.sum(-1)
+    return (1 - smoothing) * gold + smoothing * others
+
+
+def count(scores: Tensor, actions: Tensor, loss: Tensor) -> Tensor:
+    """Rows, their loss, right actions, and right tokens of each slot."""
+    right = scores.detach().argmax(-1) == actions  # (b, n)
+    rows = torch.tensor(float(len(right)), device=right.device)
+    return torch.stack((rows, rows * loss, right.all(1).sum(), *right.sum(0))).double()
+
+
+@torch.inference_mode()
+def step_loss(model: Policy, steps: Steps, runtime: Runtime) -> Tensor:
+    """Of this rank's part of some steps: the summed loss, the right actions, the rows (on the CPU)."""
+    result = torch.zeros(3, dtype=torch.float64)
+    rows = torch.arange(len(steps))[runtime.rank :: runtime.world]
+    rows = rows[steps.lengths[steps.state_of[rows]].argsort(stable=True)]  # of similar length together
+    for chunk in torch.split(rows, 512):
+        batch = steps.batch(chunk).to(runtime.device)
+        scores = model.decide(batch.states, batch.lengths)
+        loss = negative_log_likelihood(scores, batch.actions).mean(1).sum()
+        right = (scores.argmax(-1) == batch.actions).all(1).sum()
+        result += torch.stack((loss, right, torch.tensor(len(chunk), device=loss.device))).double().cpu()
+    return result
