@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -65,3 +68,35 @@ print([name for name in ("pandas", "torch", "datasets") if name in sys.modules])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0 and (tmp_path / "d" / "manifest.json").exists(), done.stderr
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
+
+
+def declared(package: str) -> dict[str, set[str]]:
+    """What the rooms of a package may import, as the docstring of each says."""
+    rooms = {}
+    for path in (ROOT / package).glob("*/__init__.py"):
+        said = re.search(r"^Imports: (.*)\.$", ast.get_docstring(ast.parse(path.read_text())) or "", re.MULTILINE)
+        assert said, f"{path}: its docstring has no line 'Imports: ….'"
+        rooms[path.parent.name] = set() if said[1] == "nothing" else set(said[1].split(", "))
+    return rooms
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The modules that a file imports when it is loaded or later, but for what only type checkers see."""
+    tree = ast.parse(path.read_text())
+    hidden = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    skipped = {id(inner) for node in hidden for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if id(node) not in skipped and isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("package", ["aegen", "trainer"])
+def test_rooms_import_what_they_declare_and_in_one_direction(package):
+    rooms = declared(package)
+    assert tuple(TopologicalSorter(rooms).static_order())  # a circle raises
+    for room, allowed in rooms.items():
+        for path in (ROOT / package / room).rglob("*.py"):
+            for module in imported(path):
+                parts = module.split(".")
+                if parts[0] == package and parts[1] in rooms and parts[1] != room:
+                    assert parts[1] in allowed, f"{path} imports {module}, and {room} declares no {parts[1]}"

@@ -1,1 +1,4 @@
-"""The three benchmarks: exact values, candidates, tasks. Imports core and columns."""
+"""The three benchmarks: exact values, candidate equations, tasks.
+
+Imports: core, columns.
+"""

@@ -184,6 +184,7 @@ class Order:
     def equations(self, start: int, stop: int) -> tuple[npt.NDArray[np.int64], Equations]:
         """The equations at positions start … stop-1, with those positions.
 
+        >>> from aegen.core.randomness import derive_key
         >>> positions, found = Order(10, 5, derive_key("example")).equations(0, 1000)
         >>> len(positions) == len(found), bool((found.right >= 2).all())
         (True, True)

@@ -1,1 +1,4 @@
-"""The card of a dataset. Imports dataset, and what dataset imports."""
+"""The card of a dataset: page, pictures, Croissant.
+
+Imports: core, columns, files, engines, arithmetic, pairs, experts, dataset.
+"""

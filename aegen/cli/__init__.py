@@ -1,6 +1,8 @@
 """The command ``aegen``: parse, call one library function, print what came of it.
 
 Nothing heavy is imported here; each command imports what it needs.
+
+Imports: core, files, engines, pairs, experts, dataset, card, pipeline, publishing.
 """
 
 from aegen.cli import building, inspecting, publishing

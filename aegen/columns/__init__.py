@@ -1,1 +1,4 @@
-"""Whole columns of token sequences as flat arrays, and as Arrow. Imports core."""
+"""Whole columns of token sequences as flat arrays, and as Arrow.
+
+Imports: core.
+"""

@@ -1,1 +1,4 @@
-"""What everybody uses: types, errors, edits, actions, the environment, the format. Imports nothing of aegen."""
+"""What everybody uses: types, errors, edits, actions, the environment, the format.
+
+Imports: nothing.
+"""

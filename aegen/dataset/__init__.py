@@ -1,1 +1,4 @@
-"""A dataset folder: shards, manifest, contract, verification. Imports all rooms above it."""
+"""A dataset folder: shards, manifest, contract, verification, statistics.
+
+Imports: core, columns, files, engines, arithmetic, pairs, experts.
+"""

@@ -1,1 +1,4 @@
-"""Where the work runs: this machine, or a dask cluster. Imports core."""
+"""Where the work runs: this machine, or a dask cluster.
+
+Imports: core.
+"""

@@ -1,1 +1,4 @@
-"""From pairs to demonstrations: metrics, scripts, TG, TA, tags. Imports core, columns, arithmetic and pairs."""
+"""From pairs to demonstrations: metrics, edit scripts, TG, TA, tags.
+
+Imports: core, columns, arithmetic, pairs.
+"""

@@ -1,1 +1,4 @@
-"""Files of this machine and of storages: places, atomic writes, Parquet within limits. Imports core."""
+"""Files of this machine and of storages: places, atomic writes, Parquet within limits.
+
+Imports: core.
+"""

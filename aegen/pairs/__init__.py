@@ -1,1 +1,4 @@
-"""Where text pairs come from: a spec, or files. Imports core, columns, files and arithmetic."""
+"""Where text pairs come from: a spec, or files.
+
+Imports: core, columns, files, engines, arithmetic.
+"""

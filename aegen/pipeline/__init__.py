@@ -1,1 +1,4 @@
-"""The whole data stage, step by step. Imports card, and what card imports."""
+"""The whole data stage: what is missing is written, shard by shard, and the folder finished.
+
+Imports: core, columns, files, engines, arithmetic, pairs, experts, dataset, card.
+"""

@@ -1,1 +1,4 @@
-"""Hand a finished dataset on, and fetch one. Imports card, and what card imports."""
+"""Hand a finished dataset on, and fetch one.
+
+Imports: core, files, engines, pairs, dataset, card.
+"""

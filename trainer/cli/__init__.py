@@ -1,4 +1,7 @@
-"""The command ``trainer``: parse, call one library function, print what came of it."""
+"""The command ``trainer``: parse, call one library function, print what came of it.
+
+Imports: core, data, models, training, publishing, sweeps, report.
+"""
 
 from trainer.cli.commands import main
 

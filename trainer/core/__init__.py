@@ -1,1 +1,4 @@
-"""What everybody uses: errors, config, device, text. Imports nothing of trainer."""
+"""What everybody uses: errors, config, device, text, randomness.
+
+Imports: nothing.
+"""

@@ -1,1 +1,4 @@
-"""From shards to batches of id tensors. Imports core."""
+"""From shards to batches of id tensors.
+
+Imports: core.
+"""

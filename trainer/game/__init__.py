@@ -1,1 +1,4 @@
-"""The rules, recurrent inference, accuracies. Imports core and data."""
+"""The rules, recurrent inference, accuracies.
+
+Imports: core, data.
+"""

@@ -1,1 +1,4 @@
-"""The agents. Imports core, data and game."""
+"""The agents: the paper's, and our own.
+
+Imports: core, data, game.
+"""

@@ -1,1 +1,4 @@
-"""Publish a trained agent. Imports training, and what training imports."""
+"""Publish a trained agent.
+
+Imports: core, data, models, training.
+"""

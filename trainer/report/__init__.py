@@ -1,4 +1,7 @@
-"""From finished cells to a report: tables beside the paper's, figures, games to step through."""
+"""From finished cells to a report: tables beside the paper's, figures, games to step through.
+
+Imports: core, data, game, training, sweeps.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""Grids of runs. Imports training, and what training imports."""
+"""Grids of runs, several at once.
+
+Imports: core, data, models, training.
+"""

@@ -1,1 +1,4 @@
-"""From a dataset and a config to a run. Imports core, data, game and models."""
+"""From a dataset and a config to a run.
+
+Imports: core, data, game, models.
+"""

@@ -1,0 +1,66 @@
+"""Records of strangers: JSON and TOML read into msgspec types; whatever is wrong is a ``BadData`` that names the place.
+
+Types and limits are declared on the fields of a record, once. The other package carries this file byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from .errors import BadData
+
+Record = TypeVar("Record")
+MAX_BYTES = 1 << 26  # of one record, unless the caller says otherwise
+_AT = re.compile(r" - at `(key in )?\$?(.*?)`$", re.DOTALL)
+
+
+def decode(raw: bytes | str, kind: type[Record], where: object, most: int = MAX_BYTES) -> Record:
+    """One record from JSON.
+
+    >>> decode('{"d": 10}', dict[str, int], "manifest.json")
+    {'d': 10}
+    """
+    if len(raw) > most:
+        raise BadData(f"{where}: {len(raw):,} bytes of JSON; at most {most:,} are read")
+    return _explained(lambda: msgspec.json.decode(raw, type=kind), where)
+
+
+def convert(values: object, kind: type[Record], where: object) -> Record:
+    """One record from plain values, as JSON, TOML or YAML gave them.
+
+    >>> convert({"d": 10}, dict[str, int], "grid.toml")
+    {'d': 10}
+    """
+    return _explained(lambda: msgspec.convert(values, type=kind), where)
+
+
+def _explained(read: Callable[[], Record], where: object) -> Record:
+    try:
+        return read()
+    except msgspec.ValidationError as error:
+        raise BadData(f"{where}: {explain(error)}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise BadData(f"{where}: not valid JSON") from None
+
+
+def explain(error: Exception) -> str:
+    """What is wrong with which field, in a few words.
+
+    >>> explain(ValueError("Expected `int` >= 2 - at `$.spec.n`"))
+    'field spec.n: expected int >= 2'
+    """
+    text = str(error)
+    found = _AT.search(text)
+    said = (text[: found.start()] if found else text).replace("`", "")
+    said = said[:1].lower() + said[1:]
+    field = found[2].lstrip(".") if found else ""
+    return f"field {field[:100]}: {said[:300]}" if field else said[:300]
+
+
+def plain(record: Any) -> Any:
+    """A record as plain values: what :func:`convert` reads."""
+    return msgspec.to_builtins(record)
