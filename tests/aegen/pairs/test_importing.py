@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from aegen.core.errors import AegenError, BadData, FolderConflict, InvalidSpec
-from aegen.core.escape import detokenize, split_state
+from aegen.core.format import detokenize, split_state
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import MANIFEST
 from aegen.dataset.show import draw_pairs, draw_trajectories

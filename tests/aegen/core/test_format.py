@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegen.core.actions import DESIGNS, SPECIAL, position
-from aegen.core.escape import detokenize, escape, join_state, split_state, tokenize, unescape
+from aegen.core.format import detokenize, escape, join_state, split_state, tokenize, unescape
 
 texts = st.text() | st.sampled_from(
     [*SPECIAL, "POS_3", "\\POS_3", "\\", "\\\\", "\\s", " ", "\u2028", "\u00a0", "\\e", "\\u0020", "BOS"]
