@@ -36,7 +36,7 @@ from .format import (
     SplitName,
     is_special,
 )
-from .records import convert, decode
+from .records import convert, decode, plain
 
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 Count = Annotated[int, Meta(ge=0, le=1 << 62)]
@@ -194,4 +194,4 @@ def merge(described: Iterable[tuple[str, StepsDescription]]) -> StepsDescription
             if getattr(one, field) != getattr(first, field):
                 raise BadData(f"{where}: field {field} differs from {first_name}")
     united = msgspec.structs.replace(first, **merged)
-    return checked(convert(msgspec.to_builtins(united), type(first), first_name), first_name)  # limits hold for all
+    return checked(convert(plain(united), type(first), first_name), first_name)  # limits hold for all

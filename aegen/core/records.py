@@ -67,8 +67,8 @@ def explain(error: Exception) -> str:
 
 
 def plain(record: Any) -> Any:
-    """A record as plain values: what :func:`convert` reads."""
-    return msgspec.to_builtins(record)
+    """A record as the values that JSON has, which :func:`convert` reads."""
+    return msgspec.json.decode(msgspec.json.encode(record))
 
 
 def wrong_field(record: object) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from aegen.core.description import Provenance
@@ -96,7 +96,7 @@ class Recipe:
         tree: Provenance = {"pairs": {"made": made, **plain(self.pairs)}}
         for name in ("expert", "augmented", "tags"):
             if (part := getattr(self, name)) is not None:
-                tree[name] = asdict(part)
+                tree[name] = plain(part)
         return tree
 
     def part(self, config: str) -> Recipe:

@@ -27,7 +27,7 @@ def test_a_token_is_one_word_on_one_line_and_no_action_token(text):
 def test_the_original_text_comes_back(text, kind):
     tokens = tokenize(text, kind)
     assert detokenize(tokens, kind) == text
-    assert list(split_state(join_state(tokens))) == tokens
+    assert split_state(join_state(tokens)) == tokens
 
 
 @given(st.lists(texts, max_size=5))
