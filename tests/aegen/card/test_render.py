@@ -18,6 +18,7 @@ import yaml
 from aegen.card.frontmatter import front_matter
 from aegen.card.render import CARD, COMPANIONS, Terms, write_card
 from aegen.core.errors import BadData, FolderConflict, InvalidSpec
+from aegen.dataset.commands import commands
 from aegen.dataset.folder import Folder
 from aegen.dataset.verify import verify
 from aegen.engines.local import Local
