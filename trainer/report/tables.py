@@ -59,7 +59,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """One method: what leads the row, and its cells by column."""
+    """One method: the first cells of the row, and its entries by column."""
 
     head: tuple[str, ...]
     block: Hashable
@@ -109,7 +109,7 @@ def make(
 
 
 def _marked(rows: list[Row], columns: tuple[Column, ...]) -> list[Row]:
-    """Mark the best of each block and of all, among rows that were run; alone, or all equal, nobody is the best."""
+    """Mark the best of each block and of all, among rows that were run, unless all are equal."""
     marked = []
     for row in rows:
         cells = {}
