@@ -10,7 +10,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from trainer.report.collect import Record
+from trainer.report.collect import Record, Timing
 from trainer.report.figures import Figures
 from trainer.report.markdown import costs, order_line, remarks, timing_rows
 from trainer.report.tables import SHORT, Entry, Table, orders
@@ -79,9 +79,9 @@ def figure_html(name: str, caption: str, files: dict[str, bytes]) -> str:
 
 def details(record: Record) -> str:
     """The commands and the hashes of a cell."""
-    commands = "\n".join([*([record["build"]] if record["build"] else []), *record["commands"]])
-    hashes = "\n".join(f"{digest}  {file}" for file, digest in sorted(record["data"].items()))
-    name = escape(record["name"])
+    commands = "\n".join([*([record.build] if record.build else []), *record.commands])
+    hashes = "\n".join(f"{digest}  {file}" for file, digest in sorted(record.data.items()))
+    name = escape(record.name)
     return f"<details><summary>{name}</summary><pre>{escape(commands)}</pre><pre>{escape(hashes)}</pre></details>"
 
 
@@ -90,7 +90,7 @@ def page(
     records: Sequence[Record],
     found: Sequence[Table],
     figures: Figures,
-    timing: dict[str, Any],
+    timing: Timing,
     games: Sequence[dict[str, Any]],
 ) -> str:
     """The whole report."""

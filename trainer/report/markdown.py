@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.report.collect import Record
+from trainer.report.collect import Record, Timing
 from trainer.report.figures import Figures
-from trainer.report.paper import PAIR, SIZES
+from trainer.report.paper import ABLATION_METRIC, ABLATION_TASK, PAIR, SIZES
 from trainer.report.tables import SHORT, Entry, Order, Table, label, orders
 
 SECONDS = ("train_seconds", "seconds", "cpu_seconds")
@@ -101,12 +101,12 @@ def remarks(found: Table, records: Sequence[Record]) -> list[str]:
     if found.key == "metrics":
         longest: dict[str, int] = {}
         for record in records:
-            if record["task"] == "aes" and record["model"] in PAIR and record.get("max_steps"):
-                metric = record["metric"] or "span"
-                longest[metric] = max(longest.get(metric, 0), record["max_steps"])
+            if record.task == ABLATION_TASK and record.model in PAIR:
+                metric = record.metric or ABLATION_METRIC
+                longest[metric] = max(longest.get(metric, 0), record.max_steps)
         lines += [f"T_max with {metric} edits: {steps}." for metric, steps in longest.items()]
     for task in dict.fromkeys(task for task, _ in found.columns):
-        sizes = [record["size"] for record in records if record["task"] == task and record.get("size")]
+        sizes = [record.size for record in records if record.task == task and record.size]
         others = dict.fromkeys(size_text(size) for size in sizes if size != SIZES.get(task, size))
         lines += [f"{task.upper()} here has {ours}; the paper's has {size_text(SIZES[task])}." for ours in others]
     return lines
@@ -126,20 +126,20 @@ def costs(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
     head = ["Cell", "Parameters", "Updates", "Epoch kept", "Training, s", "All, s", "CPU, s", "Device", "Threads"]
     rows = [
         [
-            record["name"],
-            f"{record['parameters']:,}",
-            f"{record['updates']:,}",
-            f"{record['best_epoch']} (0 to {record['epochs'] - 1})",
-            *("" if record.get(key) is None else f"{record[key]:.0f}" for key in SECONDS),
-            str(record["device"]),
-            str(record["threads"]),
+            record.name,
+            f"{record.parameters:,}",
+            f"{record.updates:,}",
+            f"{record.best_epoch} (0 to {record.epochs - 1})",
+            *(f"{getattr(record, key):.0f}" for key in SECONDS),
+            str(record.device),
+            str(record.threads),
         ]
         for record in records
     ]
     return head, rows
 
 
-def timing_rows(timing: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+def timing_rows(timing: Timing) -> tuple[list[str], list[list[str]]]:
     """Inference times and their ratio."""
     head = ["Task", "AR*, µs an action", "NAR*", "ratio", "AR*, µs a text", "NAR*", "ratio"]
     rows = [
@@ -148,9 +148,8 @@ def timing_rows(timing: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
             cell
             for what in ("action", "text")
             for cell in (
-                f"{found['agents']['ar-star'][what]:.1f}",
-                f"{found['agents']['nar-star'][what]:.1f}",
-                f"{found['ratio'][what]:.2f}",
+                *(f"{getattr(found.agents[name], what):.1f}" for name in PAIR),
+                f"{getattr(found.ratio, what):.2f}",
             )
         ]
         for task, found in timing.items()
@@ -170,7 +169,7 @@ def page(
     records: Sequence[Record],
     found: Sequence[Table],
     figures: Figures,
-    timing: dict[str, Any],
+    timing: Timing,
     games: Sequence[dict[str, Any]] = (),
 ) -> str:
     """The whole report."""
@@ -193,12 +192,12 @@ def page(
     parts += ["## Cells", grid(*costs(records))]
     parts += ["## Commands and data"]
     for record in records:
-        hashes = "\n".join(f"{digest}  {file}" for file, digest in sorted(record["data"].items()))
-        commands = "\n".join([*([record["build"]] if record["build"] else []), *record["commands"]])
-        name = label(record["model"], record["ta"]).replace("*", r"\*")
+        hashes = "\n".join(f"{digest}  {file}" for file, digest in sorted(record.data.items()))
+        commands = "\n".join([*([record.build] if record.build else []), *record.commands])
+        name = label(record.model, record.ta).replace("*", r"\*")
         parts += [
-            f"### {record['name']}",
-            f"{name}, seed {record['seed']}, preset {record['preset']}.",
+            f"### {record.name}",
+            f"{name}, seed {record.seed}, preset {record.preset}.",
             f"```sh\n{commands}\n```",
             f"```text\n{hashes}\n```",
         ]
