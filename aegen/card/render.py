@@ -28,7 +28,8 @@ from aegen.dataset.show import Trajectory, draw_steps, trajectories
 from aegen.dataset.stats import DEMONSTRATIONS, figures
 from aegen.dataset.survey import Survey, survey, together
 from aegen.dataset.verify import overlaps
-from aegen.engines.local import Engine, Local
+from aegen.engines.engine import Engine
+from aegen.engines.local import Local
 from aegen.files.atomic import Aside
 from aegen.files.places import Remote
 from aegen.pairs.spec import Imported, Spec

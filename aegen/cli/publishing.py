@@ -56,7 +56,7 @@ def publish(folders: tuple[Path, ...], dry_run: bool, workers: int | None, as_js
       aegen publish aor aes aec --to hf://org
     """
     from aegen.core.progress import bar
-    from aegen.engines.local import local
+    from aegen.engines.start import local
     from aegen.publishing.publish import publish as send
     from aegen.publishing.publish import targets
 

@@ -14,10 +14,12 @@ from aegen.columns.schemas import SCHEMAS
 from aegen.core.description import FileInfo, Provenance, StepsDescription
 from aegen.core.errors import BadData, Failed, FolderConflict, InvalidSpec
 from aegen.core.format import MANIFEST, MAX_MANIFEST
+from aegen.core.locks import lock
 from aegen.dataset.manifest import Manifest, file_info
 from aegen.dataset.recipe import Recipe, differences
 from aegen.dataset.shards import open_shard, read_description_of
-from aegen.engines.local import Engine, Local, bundled
+from aegen.engines.engine import Engine, bundled
+from aegen.engines.local import Local
 from aegen.files.atomic import PART, Aside, sweep_sent
 from aegen.files.places import Remote, check_regular, file_size, location
 
@@ -114,18 +116,12 @@ class Folder:
 
     @contextmanager
     def _locked(self, path: Path) -> Iterator[None]:
-        import fcntl
-
         self.check_writable()
         path.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDONLY)  # the folder itself is the lock: no file is left behind
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise FolderConflict(
-                    f"{self.path}: another process is writing to it; try again when it is done"
-                ) from None
+            if not lock(descriptor):
+                raise FolderConflict(f"{self.path}: another process is writing to it; try again when it is done")
             yield
         finally:
             os.close(descriptor)

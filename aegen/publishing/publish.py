@@ -19,7 +19,7 @@ from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
 from aegen.dataset.recipe import differences
 from aegen.dataset.verify import verify
-from aegen.engines.local import Engine
+from aegen.engines.engine import Engine
 from aegen.files.places import SCHEME, Remote, file_size, location
 from aegen.publishing import hub, storage
 
@@ -94,15 +94,12 @@ def publish(
             write_companions(folder, made)
     stale = [name for name in COMPANIONS if name not in made]
     if target.to.startswith(SCHEME):
-
-        def send() -> tuple[str, bool]:
+        with interrupt.leaving():
             place = hub.Repository.open(target.to, target.private, target.revision)
             same = _replaceable(target, place, manifest) == manifest and all(
                 place.content(name) == made.get(name) for name in COMPANIONS
             )
-            return place.send(folder, list(files), stale, target.tag, target.force, same)
-
-        commit, changed = interrupt.beside(send)
+            commit, changed = place.send(folder, list(files), stale, target.tag, target.force, same)
         return Published(target.to, files, changed, commit)
     where = storage.Place.open(target.to)
     if where.is_folder(folder.here):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,10 +31,8 @@ def pull(source: str, out: Folder, progress: Progress = silent) -> tuple[Manifes
     """
     out.check_writable()
     place: hub.Snapshot | storage.Place
-    if source.startswith(SCHEME):
-        place = interrupt.beside(lambda: hub.Snapshot.open(source))
-    else:
-        place = storage.Place.open(source)
+    with interrupt.leaving():
+        place = hub.Snapshot.open(source) if source.startswith(SCHEME) else storage.Place.open(source)
     try:
         with place.read(MANIFEST) as file:
             raw = file.read(MAX_MANIFEST + 1)
@@ -54,7 +51,8 @@ def pull(source: str, out: Folder, progress: Progress = silent) -> tuple[Manifes
         }
         if isinstance(place, hub.Snapshot):
             most = {name: info.bytes for name, info in missing.items()} | dict.fromkeys(COMPANIONS, MAX_COMPANION)
-            interrupt.beside(partial(place.fetch, most, progress))
+            with interrupt.leaving():
+                place.fetch(most, progress)
         for name, wanted in missing.items():
             try:
                 _copy(source, place.read, name, out, wanted)

@@ -6,7 +6,6 @@ TensorBoard events · ``last.safetensors`` (to go on from) · ``best.safetensors
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -19,6 +18,7 @@ from typing import Any
 
 from trainer.core.config import Config
 from trainer.core.errors import BadData, Failed, FolderConflict, refused
+from trainer.core.locks import lock
 from trainer.data.contract import MAX_JSON, Contract, Fields, check_format, parse_object
 from trainer.data.dataset import Dataset
 from trainer.data.hub import SCHEME, hub_id
@@ -164,11 +164,9 @@ class Run:
             self.lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise refused(error, f"{self.path}: cannot be written") from error
-        try:
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        if not lock(self.lock):
             self.release()
-            raise FolderConflict(f"{self.path}: another process trains into it") from error
+            raise FolderConflict(f"{self.path}: another process is training into it")
         self.made = made
         for aside in self.path.glob(".*.aside"):  # what a kill may have left; a folder is none of ours
             if not aside.is_dir():

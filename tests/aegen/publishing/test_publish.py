@@ -9,12 +9,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
 from aegen.core.errors import BadData, FolderConflict, InvalidSpec
-from aegen.core.interrupt import SAID
+from aegen.core.interrupt import MESSAGE
 from aegen.dataset.folder import Folder
 from aegen.dataset.verify import verify
 from aegen.engines.local import Local
@@ -148,6 +150,7 @@ main(["publish", "seed0", "--to", "hf://org/aec"])
     [
         (("pull", "hf://org/aec", "--out", "back"), "/resolve/"),
         (("publish", "seed1", "--to", "hf://org/new"), "/commit/"),
+        (("publish", "seed1", "--to", "hf://org/new", "--workers", "2"), "/objects/"),
     ],
 )
 @pytest.mark.usefixtures("interruptible")
@@ -162,9 +165,10 @@ def test_an_interrupt_does_not_wait_for_the_hub(hub, here, command, slow):
         return answer(method, target, headers, body)
 
     hub.answer = late
+    scratch = tempfile.mkdtemp(prefix="t")  # short, since sockets are made in it
     process = subprocess.Popen(
         [sys.executable, "-m", "aegen", *command], cwd=here, stderr=subprocess.PIPE, text=True,
-        env=os.environ | hub.settings(here / "home", TOKEN),
+        env=os.environ | hub.settings(here / "home", TOKEN) | {"TMPDIR": scratch},
     )  # fmt: skip
     try:
         assert asked.wait(60)
@@ -174,7 +178,8 @@ def test_an_interrupt_does_not_wait_for_the_hub(hub, here, command, slow):
         process.kill()
         process.wait()
         ended.set()
-    assert process.returncode == 130 and errors == f"Error: {SAID}\n"
+    assert process.returncode == 130 and errors == f"Error: {MESSAGE}\n"
+    Path(scratch).rmdir()  # an error if something is left in it
     assert not list(here.glob("back/**/*.part")) and not (here / "back" / "manifest.json").exists()
     hub.answer = answer
     done = subprocess.run(
