@@ -30,7 +30,7 @@ from aegen.dataset.survey import Survey, survey, together
 from aegen.dataset.verify import overlaps
 from aegen.engines.engine import Engine
 from aegen.engines.local import Local
-from aegen.files.atomic import Aside
+from aegen.files.atomic import AtomicFile
 from aegen.files.places import Remote
 from aegen.pairs.spec import Imported, Spec
 
@@ -93,7 +93,7 @@ def write_companions(folder: Folder, made: dict[str, bytes]) -> None:
         if name not in made:
             path.unlink(missing_ok=True)
         elif not path.is_file() or path.read_bytes() != made[name]:
-            with Aside(path) as aside:
+            with AtomicFile(path) as aside:
                 aside.write_bytes(made[name])
 
 

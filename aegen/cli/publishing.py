@@ -104,9 +104,9 @@ def collection(folders: tuple[Path, ...], link: str, out: Path) -> None:
     """
     from aegen.card.collection import collection as render
     from aegen.dataset.folder import Folder
-    from aegen.files.atomic import Aside
+    from aegen.files.atomic import AtomicFile
 
     page = render([Folder(folder) for folder in folders], link)
-    with Aside(out) as aside:
+    with AtomicFile(out) as aside:
         aside.write_text(page, encoding="utf-8")
     click.echo(f"{len(folders)} datasets -> {out}")

@@ -101,7 +101,7 @@ def publish(
             )
             commit, changed = place.send(folder, list(files), stale, target.tag, target.force, same)
         return Published(target.to, files, changed, commit)
-    where = storage.Place.open(target.to)
+    where = storage.Storage.open(target.to)
     if where.is_folder(folder.here):
         raise FolderConflict(f"{target.to}: this is the dataset itself")
     _replaceable(target, where, manifest)  # before anything is touched there
@@ -110,7 +110,7 @@ def publish(
         return Published(target.to, files, where.send(folder, list(files), stale, manifest, there))
 
 
-def _replaceable(target: Target, place: hub.Repository | storage.Place, manifest: Manifest) -> Manifest | None:
+def _replaceable(target: Target, place: hub.Repository | storage.Storage, manifest: Manifest) -> Manifest | None:
     """The manifest there. What was made from another spec, or not by us, is not overwritten unless told.
 
     More configs of the same spec are welcome.

@@ -16,7 +16,7 @@ from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest, file_info
 from aegen.dataset.recipe import differences
 from aegen.dataset.verify import check_whole
-from aegen.files.atomic import Aside
+from aegen.files.atomic import AtomicFile
 from aegen.files.places import SCHEME
 from aegen.publishing import hub, storage
 
@@ -30,9 +30,9 @@ def pull(source: str, out: Folder, progress: Progress = silent) -> tuple[Manifes
     It ends with all checks of ``verify`` but those that read every row.
     """
     out.check_writable()
-    place: hub.Snapshot | storage.Place
+    place: hub.Snapshot | storage.Storage
     with interrupt.leaving():
-        place = hub.Snapshot.open(source) if source.startswith(SCHEME) else storage.Place.open(source)
+        place = hub.Snapshot.open(source) if source.startswith(SCHEME) else storage.Storage.open(source)
     try:
         with place.read(MANIFEST) as file:
             raw = file.read(MAX_MANIFEST + 1)
@@ -64,7 +64,7 @@ def pull(source: str, out: Folder, progress: Progress = silent) -> tuple[Manifes
             except FileNotFoundError:
                 (out / name).unlink(missing_ok=True)
         check_whole(out, manifest)
-        with Aside(out / MANIFEST) as aside:
+        with AtomicFile(out / MANIFEST) as aside:
             aside.write_bytes(raw)
     return manifest, True
 
@@ -93,7 +93,7 @@ def _pulled(out: Folder, manifest: Manifest) -> bool:
 
 def _copy(source: str, opener: Opener, name: str, out: Folder, wanted: FileInfo | None = None) -> None:
     left = wanted.bytes if wanted else MAX_COMPANION
-    with opener(name) as file, Aside(out / name) as aside:
+    with opener(name) as file, AtomicFile(out / name) as aside:
         with aside.open("wb") as copy:
             while left >= 0 and (part := file.read(1 << 20)):
                 left -= len(part)

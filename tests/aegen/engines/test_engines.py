@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 import warnings
+from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
 
@@ -23,13 +24,14 @@ from hypothesis import strategies as st
 
 from aegen.core.errors import BadData, Failed, FolderConflict, InvalidSpec
 from aegen.dataset.folder import Folder
+from aegen.dataset.recipe import Recipe
 from aegen.dataset.shards import open_shard, read_batches
 from aegen.dataset.verify import verify
 from aegen.engines.dask import WORKER, Dask
 from aegen.engines.engine import _bundles, in_order
 from aegen.engines.local import Local, results
 from aegen.engines.start import start
-from aegen.files.atomic import Aside
+from aegen.files.atomic import AtomicFile
 from aegen.files.places import Remote
 from aegen.pairs.generate import part_of, plan, runs, stripe_batches, stripes
 from aegen.pairs.spec import Spec
@@ -254,7 +256,7 @@ def test_the_client_reads_no_rows_but_those_that_it_shows(memory, monkeypatch):
 
 def test_a_storage_in_which_another_spec_is_being_written_is_left_alone(memory):
     folder = Folder("memory://d")
-    with folder.writing({"pairs": {"d": 1}}), pytest.raises(FolderConflict, match="another spec is being written"):
+    with folder.writing(Recipe(replace(SPEC, seed=1))), pytest.raises(FolderConflict, match="another spec is being written"):
         pipeline.generate(SPEC, folder, Local())
     assert memory() == {}
 
@@ -286,9 +288,9 @@ def test_a_killed_build_to_a_storage_leaves_nothing_here(wanted, s3, bucket, run
 
 def test_files_that_are_being_sent_are_not_swept(memory, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with Aside(Remote("memory://d/one")) as one:
+    with AtomicFile(Remote("memory://d/one")) as one:
         one.write_bytes(b"1")
-        with Aside(Remote("memory://d/two")) as two:
+        with AtomicFile(Remote("memory://d/two")) as two:
             two.write_bytes(b"2")
             assert one.exists()
     assert memory() == {"one": b"1", "two": b"2"} and not list(tmp_path.iterdir())

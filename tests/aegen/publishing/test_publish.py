@@ -25,7 +25,7 @@ from aegen.pipeline import build as pipeline
 from aegen.publishing.hub import one_line
 from aegen.publishing.publish import Target, publish, targets
 from aegen.publishing.pull import MAX_COMPANION, pull
-from aegen.publishing.storage import Place
+from aegen.publishing.storage import Storage
 from tests.hub import Hub, Repository
 
 TOKEN = "hf_secret"
@@ -566,14 +566,14 @@ def test_a_killed_publisher_leaves_nothing_for_good(here):
 
 
 def test_a_rival_that_publishes_something_else_meanwhile_wins(here, monkeypatch):
-    to, real = str(here / "to"), Place.writing
+    to, real = str(here / "to"), Storage.writing
 
     def late(place):
-        monkeypatch.setattr(Place, "writing", real)
+        monkeypatch.setattr(Storage, "writing", real)
         publish(Folder(here / "seed1"), Target(to), Local())
         return real(place)
 
-    monkeypatch.setattr(Place, "writing", late)
+    monkeypatch.setattr(Storage, "writing", late)
     with pytest.raises(FolderConflict, match="pairs.seed: existing value 1, requested 0"):
         publish(Folder(here / "seed0"), Target(to), Local())
     assert files(here / "to") == files(here / "seed1")
