@@ -1,4 +1,4 @@
-"""Bring a published dataset into a folder, whole; nothing that arrives is trusted."""
+"""Download a published dataset into a folder; its files are not trusted."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from aegen.files.places import SCHEME
 from aegen.publishing import hub, storage
 
 Opener = Callable[[str], BinaryIO]
-MAX_COMPANION = 1 << 26  # bytes of a card, picture or metadata that a reader is willing to take
+MAX_COMPANION = 1 << 26  # bytes of a card, picture or metadata file
 
 
 def pull(source: str, out: Folder, progress: Progress = silent) -> tuple[Manifest, bool]:
-    """Bring a published dataset into a folder, whole; nothing that arrives is trusted.
+    """Download a published dataset into a folder; its files are not trusted.
 
-    It ends with all checks of ``verify`` but those that read every row.
+    All checks of ``verify`` are made but those that read every row.
     """
     out.check_writable()
     place: hub.Snapshot | storage.Storage
@@ -37,12 +37,12 @@ def pull(source: str, out: Folder, progress: Progress = silent) -> tuple[Manifes
         with place.read(MANIFEST) as file:
             raw = file.read(MAX_MANIFEST + 1)
     except FileNotFoundError:
-        raise BadData(f"{source}: no {MANIFEST}, so no finished dataset is there") from None
+        raise BadData(f"{source}: no {MANIFEST}, so this is not a finished dataset") from None
     manifest = Manifest.read(raw, f"{source}/{MANIFEST}")
     if _pulled(out, manifest):
         return manifest, False
     with out.writing():
-        if _pulled(out, manifest):  # before the folder was ours, anybody could write to it
+        if _pulled(out, manifest):  # another process may have written to it before it was locked
             return manifest, False
         missing = {
             name: wanted
@@ -57,7 +57,7 @@ def pull(source: str, out: Folder, progress: Progress = silent) -> tuple[Manifes
             try:
                 _copy(source, place.read, name, out, wanted)
             except FileNotFoundError:
-                raise BadData(f"{source}/{name}: the manifest lists it, but it is not there") from None
+                raise BadData(f"{source}/{name}: listed in the manifest but missing") from None
         for name in COMPANIONS:
             try:
                 _copy(source, place.read, name, out)
@@ -80,14 +80,14 @@ def download(source: str, progress: Progress = silent) -> Path:
 
 
 def _pulled(out: Folder, manifest: Manifest) -> bool:
-    """Whether all of it is there already; an error if the folder holds something else."""
+    """Whether all of it is already there; an error if the folder holds something else."""
     if out.finished:
         if out.manifest() != manifest:
             found = "; ".join(differences(out.manifest().recipe.tree(), manifest.recipe.tree())) or "other files"
             raise FolderConflict(f"{out.path} holds another dataset: {found}")
         return True
     check_card(out)
-    out.check_same(manifest.recipe)  # what an interrupted build left is not overwritten
+    out.check_same(manifest.recipe)  # files of an interrupted build are not overwritten
     return False
 
 
@@ -99,5 +99,5 @@ def _copy(source: str, opener: Opener, name: str, out: Folder, wanted: FileInfo 
                 left -= len(part)
                 copy.write(part)
         if left < 0 or (wanted and file_info(aside, wanted.rows) != wanted):
-            said = "its content is not what the manifest says" if wanted else f"more than {MAX_COMPANION:,} bytes"
+            said = "does not match the manifest" if wanted else f"more than {MAX_COMPANION:,} bytes"
             raise BadData(f"{source}/{name}: altered ({said})")

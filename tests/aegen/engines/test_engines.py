@@ -256,7 +256,8 @@ def test_the_client_reads_no_rows_but_those_that_it_shows(memory, monkeypatch):
 
 def test_a_storage_in_which_another_spec_is_being_written_is_left_alone(memory):
     folder = Folder("memory://d")
-    with folder.writing(Recipe(replace(SPEC, seed=1))), pytest.raises(FolderConflict, match="another spec is being written"):
+    other = Recipe(replace(SPEC, seed=1))
+    with folder.writing(other), pytest.raises(FolderConflict, match="another spec is being written"):
         pipeline.generate(SPEC, folder, Local())
     assert memory() == {}
 

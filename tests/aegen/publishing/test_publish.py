@@ -18,6 +18,7 @@ import pytest
 from aegen.core.errors import BadData, FolderConflict, InvalidSpec
 from aegen.core.interrupt import MESSAGE
 from aegen.dataset.folder import Folder
+from aegen.dataset.recipe import Recipe
 from aegen.dataset.verify import verify
 from aegen.engines.local import Local
 from aegen.pairs.spec import Spec
@@ -188,7 +189,7 @@ def test_an_interrupt_does_not_wait_for_the_hub(hub, here, command, slow):
     assert done.returncode == 0
     assert (
         hub.repositories["datasets", "org/new"][-1] == files(here / "seed1")
-        if slow == "/commit/"
+        if slow != "/resolve/"
         else (files(here / "back") == files(here / "seed0"))
     )
 
@@ -224,7 +225,7 @@ def test_a_branch_and_a_private_dataset(aegen, hub, here):
     repository = hub.repositories[WHERE]
     assert repository.private and repository.branches == {"main": 0, "draft": 1} and repository[0] == {}
     assert "no manifest.json" in aegen("pull", "hf://org/aec", "--out", "back", check=2)
-    assert "no such dataset, or not for you" in aegen("pull", "hf://org/aec@draft", "--out", "b", token="hf_x", check=2)
+    assert "no such dataset, or access denied" in aegen("pull", "hf://org/aec@draft", "--out", "b", token="hf_x", check=2)
     aegen("pull", "hf://org/aec@draft", "--out", "back")
 
 
@@ -304,7 +305,7 @@ except Exception as error:
     print(type(error).__name__, error)
 """
     done = python(code, hub, here)
-    assert "Failed hf://org/aec: it has just been changed; run the same command again" in done.stdout, done.stderr
+    assert "Failed hf://org/aec: changed during the download; rerun the command" in done.stdout, done.stderr
     assert not (here / "back").exists()
 
 
@@ -346,7 +347,7 @@ def test_what_is_not_ours_is_not_overwritten(hub, here):
     assert re.findall(r"exit (\d)\n", done.stderr) == ["2", "2", "2", "2", "0"] and forced == "", done.stderr
     for line, (name, _) in zip(refused, foreign.values(), strict=True):
         assert name in line and "--force replaces" in line
-    assert "it is there and public: make it private first" in public
+    assert "already exists and is public: make it private first" in public
     lengths = {name: len(repository) for (_, name), repository in hub.repositories.items()}
     assert lengths == {"org/card": 1, "org/shard": 1, "org/half": 2, "org/public": 1}
     assert hub.repositories["datasets", "org/half"][-1] == files(here / "seed0")
@@ -396,7 +397,7 @@ def test_a_folder(here, scheme):
     assert publish(seed1, Target(to, force=True), Local()).changed
     assert files(here / "to") == files(here / "seed1")
     assert pull(to, Folder(here / "back"))[1] and files(here / "back") == files(here / "seed1")
-    with pytest.raises(FolderConflict, match="holds another dataset: pairs.rows_per_shard"):
+    with pytest.raises(FolderConflict, match="holds another dataset: .*pairs.rows_per_shard"):
         pull(str(here / "seed0"), Folder(here / "back"))
 
 
@@ -424,7 +425,7 @@ def test_a_place_whose_name_looks_like_a_pattern(here, monkeypatch, to):
     assert files(here / "back") == files(here / "seed0")
     if "://" in to:
         to += "/new"
-        with Folder(to).writing({"pairs": {"d": 1}}), pytest.raises(FolderConflict, match="another spec"):
+        with Folder(to).writing(Recipe(Spec("aor", 10, 4, 21))), pytest.raises(FolderConflict, match="another spec"):
             pipeline.generate(Spec("aor", 10, 4, 20), Folder(to), Local())
 
 
@@ -484,10 +485,10 @@ def test_no_name_in_a_manifest_leads_out_of_the_folder(tmp_path, name):
     there = tmp_path / "a" / "there"
     there.mkdir(parents=True)
     info = {"rows": 1, "bytes": 1, "sha256": "0" * 64}
-    record = {"format": 1, "spec": {"pairs": {"task": "text"}}, "files": {name: info}}
+    record = {"format": 2, "spec": {"pairs": {"task": "text"}}, "files": {name: info}}
     (there / "manifest.json").write_text(json.dumps(record))
     before = files(tmp_path)
-    with pytest.raises(BadData, match="not valid JSON" if "\udc80" in name else "not the name of a shard") as refused:
+    with pytest.raises(BadData, match="not valid JSON" if "\udc80" in name else "not a shard name") as refused:
         pull(str(there), Folder(tmp_path / "a" / "back"))
     str(refused.value).encode()  # it can be printed
     assert files(tmp_path) == before
@@ -522,7 +523,7 @@ def test_what_an_interrupted_build_left_is_not_overwritten(here):
     shutil.copytree(here / "seed1", here / "mine")
     (here / "mine" / "manifest.json").unlink()
     before = files(here / "mine")
-    with pytest.raises(FolderConflict, match="mine holds another dataset: pairs.rows_per_shard"):
+    with pytest.raises(FolderConflict, match="mine holds another dataset: .*pairs.rows_per_shard"):
         pull(str(here / "seed0"), Folder(here / "mine"))
     assert files(here / "mine") == before
 
@@ -583,7 +584,7 @@ def test_shards_that_are_not_ours_are_not_removed(here):
     mine = here / "mine" / "pairs" / "train.parquet"
     mine.parent.mkdir(parents=True)
     mine.write_bytes(b"mine")
-    with pytest.raises(FolderConflict, match="pairs/train.parquet: not of this dataset"):
+    with pytest.raises(FolderConflict, match="pairs/train.parquet: not part of this dataset"):
         publish(Folder(here / "seed0"), Target(str(here / "mine")), Local())
     assert files(here / "mine") == {"pairs/train.parquet": b"mine"}
 
@@ -605,5 +606,5 @@ def test_targets_that_cannot_be(here):
         publish(Folder(here / "seed0"), Target("nothing://x"), Local())
     (here / "mine").mkdir()
     (here / "mine" / "README.md").write_text("# Mine")
-    with pytest.raises(FolderConflict, match="README.md: not of this dataset"):
+    with pytest.raises(FolderConflict, match="README.md: not part of this dataset"):
         publish(Folder(here / "seed0"), Target(str(here / "mine")), Local())
