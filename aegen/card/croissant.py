@@ -11,7 +11,6 @@ from aegen.columns.schemas import SCHEMAS
 from aegen.core.format import FORMAT
 from aegen.dataset.manifest import Manifest
 
-CROISSANT = "croissant.json"
 TYPES = {pa.int64(): "cr:Int64", pa.int32(): "cr:Int32", pa.int16(): "cr:Int16", pa.string(): "sc:Text"}
 LICENCES = {"mit": "https://opensource.org/licenses/MIT"}
 CONTEXT = {

@@ -7,10 +7,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from aegen.card.companions import KINDS, LENGTHS
 from aegen.core.errors import MissingExtra
 from aegen.dataset.survey import Survey
 
-LENGTHS, KINDS = "trajectory-lengths.png", "edit-kinds.png"
 COLOURS = {"expert": "#0072b2", "augmented": "#e69f00"}
 
 
@@ -28,7 +28,7 @@ def draw(counted: Mapping[str, Survey]) -> dict[str, bytes]:
         longest = max(max(found.lengths, default=0) for found in counted.values())
         bins = list(range(1, longest + 1))
         shares = {config: _shares(found.lengths, bins) for config, found in counted.items()}
-        pictures[LENGTHS] = _bars(list(map(str, bins)), shares, "steps, DONE included", "% of the trajectories")
+        pictures[LENGTHS] = _bars(list(map(str, bins)), shares, "steps, including DONE", "% of the trajectories")
     kinds = sorted({kind for found in counted.values() for kind in found.kinds})
     if len(kinds) > 1:
         shares = {config: _shares(found.kinds, kinds) for config, found in counted.items()}

@@ -24,7 +24,8 @@ def card(folder: Path, licence: str | None, language: str | None) -> None:
     \b
     Example: aegen card aor
     """
-    from aegen.card.render import Terms, write_card
+    from aegen.card.header import Terms
+    from aegen.card.render import write_card
     from aegen.dataset.folder import Folder
 
     dataset = Folder(folder)

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from aegen.card.render import check_card, write_card
+from aegen.card.companions import check_card
+from aegen.card.render import write_card
 from aegen.core.errors import InvalidSpec
 from aegen.core.progress import Progress, silent
 from aegen.core.types import SpecTree

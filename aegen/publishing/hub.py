@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from aegen.card.render import CARD, MARK
+from aegen.card.companions import CARD, MARK
 from aegen.columns.schemas import SCHEMAS
 from aegen.core.errors import AegenError, BadData, Failed, FolderConflict, InvalidSpec, MissingExtra, NoAccess
 from aegen.core.progress import Progress, silent

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import BinaryIO
 
-from aegen.card.render import COMPANIONS, check_card
+from aegen.card.companions import COMPANIONS, check_card
 from aegen.core import interrupt
 from aegen.core.errors import BadData, FolderConflict
 from aegen.core.progress import Progress, silent

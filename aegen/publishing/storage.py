@@ -10,7 +10,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from aegen.card.render import CARD, MARK
+from aegen.card.companions import CARD, MARK
 from aegen.columns.schemas import SCHEMAS
 from aegen.core.errors import AegenError, BadData, Failed, NoAccess
 from aegen.dataset.folder import Folder
