@@ -42,7 +42,7 @@ def render(folder: Folder, manifest: Manifest, terms: Terms, engine: Engine | No
     summary, _, _ = templates().get_template(f"tasks/{facts.task}.md").render(spec=None).partition("\n")
     page = templates().get_template("dataset.md").render(vars(facts))
     return {
-        CARD: page.encode(errors="replace"),
+        CARD: page.encode(),
         CROISSANT: croissant(manifest, facts.name, summary, terms.license).encode(),
         **drawn,
     }

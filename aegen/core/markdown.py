@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 _INLINE = re.compile(r"[\\`*_\[\]<&|~]")
-_BLOCK = re.compile(r"^(\d*)([-+=#>.)]+)(?=\s|$)")  # starts a list, a heading, a quote, an underline or a rule
+_BLOCK = re.compile(r"^(\s*\d*)(>|[-+=#.)]+(?=\s|$))")  # starts a list, a heading, a quote, an underline or a rule
 
 
 def markdown_templates(package: str) -> Environment:

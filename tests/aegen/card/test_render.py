@@ -27,6 +27,7 @@ from aegen.experts.expert import Expert
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
+from tests.pages import ATTACK, check_inert, code_blocks, code_spans, head_and_body
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_UPDATE_DOWNLOAD_COUNTS": "0", "HF_HUB_DISABLE_TELEMETRY": "1"}
 TEXTS = "wrong,right\nteh,the\nhte,the\nrecieve,receive\nadress,address\nfine,fine\n"
@@ -231,3 +232,53 @@ def test_a_manifest_that_lies_gets_no_card(place, tmp_path, part, change):
     with pytest.raises(BadData):
         write_card(Folder(tmp_path / "words"), Folder(tmp_path / "words").manifest())
     assert files(tmp_path) == before
+
+
+def test_texts_of_strangers_are_shown_and_nothing_more(tmp_path):
+    """Rows and the name of their file hold Markdown, HTML and YAML; the page has the same parts as any other."""
+    name = "@we`ird``|<b>---.jsonl"
+    text = "``` |\n````\n# Owned\n---\n<img onerror=x>"
+    lines = [json.dumps({"source": f"{text} {number}", "target": f"{text} x"}) for number in range(3)]
+    (tmp_path / name).write_text("\n".join(lines))
+    folder = Folder(tmp_path / "d")
+    pipeline.import_pairs(Import((tmp_path / name,), split="100/0/0"), folder)
+    pipeline.add_expert(folder, Expert.of("text"), Local())
+    page = (tmp_path / "d" / CARD).read_text()
+    assert head_and_body(page)[0]["license"] == "unknown"
+    text = check_inert(page, headings=8)
+    assert "Owned" not in text and "onerror" not in text
+    blocks, rest = code_blocks(head_and_body(page)[1])
+    assert any("onerror" in block for block in blocks) and any(name in block for block in blocks)
+    assert name in [span.strip() for span in code_spans(rest)[0]]
+    write_card(folder, folder.manifest())  # a card like this one is still recognised as ours
+    assert (tmp_path / "d" / CARD).read_text() == page
+
+
+def test_what_a_manifest_says_is_shown_and_nothing_more(place, tmp_path):
+    shutil.copytree(place / "words", tmp_path / "words")
+    usual = check_inert((tmp_path / "words" / CARD).read_text(), headings=8)
+    path = tmp_path / "words" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["spec"]["expert"]["backend"] = {ATTACK: ATTACK}
+    manifest["spec"]["pairs"]["inputs"] = [{"name": f"words.csv{ATTACK}", "sha256": ATTACK}]
+    path.write_text(json.dumps(manifest))
+    write_card(Folder(tmp_path / "words"), Folder(tmp_path / "words").manifest())
+    text = check_inert((tmp_path / "words" / CARD).read_text(), headings=8)
+    assert len(text.splitlines()) == len(usual.splitlines())
+
+
+@pytest.mark.parametrize("licence,language", [("on", "no"), ("1.0", "null"), ("0x1f", "y")])
+def test_terms_that_yaml_has_another_meaning_for_stay_texts(place, run, tmp_path, licence, language):
+    shutil.copytree(place / "words", tmp_path / "words")
+    run("card", "words", "--license", licence, "--language", language)
+    assert header(tmp_path / "words")["license"] == licence and header(tmp_path / "words")["language"] == [language]
+    folder = Folder(tmp_path / "words")
+    assert Terms.of(folder, folder.manifest()) == Terms(licence, language)
+
+
+@pytest.mark.parametrize("head", ['license: "@x"', "license: [mit]", "license: |\n  mit\n  x", "language: en", "{"])
+def test_terms_on_a_strangers_card_are_checked(place, tmp_path, head):
+    shutil.copytree(place / "words", tmp_path / "words")
+    (tmp_path / "words" / CARD).write_text(f"---\n{head}\n---\n<!-- Rendered by `aegen card` -->\n")
+    folder = Folder(tmp_path / "words")
+    assert Terms.of(folder, folder.manifest()) == Terms()

@@ -1,7 +1,9 @@
 """Publishing and loading through the real clients, on loopback."""
 
+import ast
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import pytest
 import torch
 
 from tests.hub import Hub, Repository
+from tests.pages import ATTACK, check_inert, code_blocks, head_and_body
 from trainer.agent import Agent
 from trainer.core.config import preset
 from trainer.core.errors import BadData, FolderConflict
@@ -47,8 +50,7 @@ def test_the_card_states_what_was_measured(run, datasets, tmp_path):
     publish(copy, str(tmp_path / "agent"))
     card = (tmp_path / "agent" / "README.md").read_text()
     assert f"| test | 16 | {result['token_accuracy']:.2f} % |" in card and "| validation | 16 |" in card
-    front = dict(line.split(": ", 1) for line in card.split("---\n")[1].splitlines())
-    test = json.loads(front["model-index"])[0]["results"][0]
+    test = head_and_body(card)[0]["model-index"][0]["results"][0]
     assert test["metrics"][2] == {
         "type": "equation_accuracy",
         "name": "Equation accuracy",
@@ -170,10 +172,10 @@ def test_a_repository_is_what_it_should_be(command, run, tmp_path):
         hub.repositories["models", "org/agent"] = Repository({})
         extra = hub.settings(tmp_path / "home")
         refused = command("publish", run, "--to", "hf://org/agent", "--private", extra=extra, code=2)
-        assert "there and public" in refused.stderr and len(hub.repositories["models", "org/agent"]) == 1
+        assert "exists and is public" in refused.stderr and len(hub.repositories["models", "org/agent"]) == 1
         hub.repositories["models", "org/mine"] = Repository({"README.md": b"# Mine"})
         refused = command("publish", run, "--to", "hf://org/mine", extra=extra, code=2)
-        assert "not that of an agent" in refused.stderr and len(hub.repositories["models", "org/mine"]) == 1
+        assert "README.md is not the card of an agent" in refused.stderr and len(hub.repositories["models", "org/mine"]) == 1
 
 
 def test_a_local_path_is_not_taken_for_a_dataset_on_the_hub(run, tmp_path):
@@ -185,7 +187,7 @@ def test_a_local_path_is_not_taken_for_a_dataset_on_the_hub(run, tmp_path):
         (copy / "config.json").write_text(json.dumps(sealed(record)))
         publish(copy, str(tmp_path / f"agent{linked}"))
         card = (tmp_path / f"agent{linked}" / "README.md").read_text()
-        assert ('datasets: ["org/aor"]' in card) is linked and ("datasets:" in card) is linked
+        assert head_and_body(card)[0].get("datasets") == (["org/aor"] if linked else None)
         public = json.loads((tmp_path / f"agent{linked}" / "config.json").read_text())
         assert public["data"]["where"] == (where if linked else None)
 
@@ -196,12 +198,13 @@ FIGURES = {"pairs": 16, "refused": 0, "token_accuracy": 50.0, "sequence_accuracy
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"pairs": None}, "'pairs'"),
-        ({"pairs": "many"}, "'pairs'"),
-        ({"refused": -1}, "'refused'"),
-        ({"token_accuracy": "high"}, "'token_accuracy'"),
-        ({"token_accuracy": float("nan")}, "'token_accuracy'"),
-        ({"equation_accuracy": 1e9}, "'equation_accuracy'"),
+        ({"pairs": None}, "missing required field pairs"),
+        ({"pairs": "many"}, "field pairs: expected int"),
+        ({"refused": -1}, "field refused: expected int >= 0"),
+        ({"token_accuracy": "high"}, "field token_accuracy: expected float"),
+        ({"token_accuracy": float("nan")}, "field token_accuracy: expected float"),
+        ({"token_accuracy": True}, "field token_accuracy: expected float"),
+        ({"equation_accuracy": 1e9}, "field equation_accuracy: expected float <= 100"),
     ],
 )
 def test_figures_of_no_measurement_leave_what_is_published(run, tmp_path, change, message):
@@ -213,7 +216,7 @@ def test_figures_of_no_measurement_leave_what_is_published(run, tmp_path, change
     validation = {name: value for name, value in (FIGURES | change).items() if value is not None}
     save_checkpoint(copy / "best.safetensors", tensors, facts | {"validation": validation})
     for to in (target, tmp_path / "new"):
-        with pytest.raises(BadData, match=rf"best\.safetensors: validation: field {message}"):
+        with pytest.raises(BadData, match=rf"best\.safetensors: validation: .*{message}"):
             publish(copy, str(to))
     shutil.copy(run / "best.safetensors", copy)
     measured = validation | {
@@ -221,7 +224,7 @@ def test_figures_of_no_measurement_leave_what_is_published(run, tmp_path, change
         "data": Agent.from_pretrained(run).description.dataset,
     }
     (copy / "evaluation-test.json").write_text(json.dumps(measured))
-    with pytest.raises(BadData, match=rf"evaluation-test\.json: field {message}"):
+    with pytest.raises(BadData, match=rf"evaluation-test\.json: .*{message}"):
         publish(copy, str(target))
     assert {path.name: path.read_bytes() for path in target.iterdir()} == before
     assert not (tmp_path / "new").exists()
@@ -238,6 +241,28 @@ def test_a_measure_that_only_one_split_has_keeps_its_column(run, tmp_path):
     table += ["| validation | 16 | 50.00 % | 50.00 % |  | 0 |"]
     card = (tmp_path / "agent" / "README.md").read_text()
     assert all(line in card for line in table) and {line.count("|") for line in table} == {7}
+
+
+def test_what_a_run_says_is_shown_and_nothing_more(run, tmp_path):
+    """Names and versions hold Markdown, HTML and YAML; the card has the same parts as any other, and is ours."""
+    publish(run, str(tmp_path / "usual"))
+    usual = check_inert((tmp_path / "usual/README.md").read_text(), headings=4)
+    copy = shutil.copytree(run, tmp_path / "run")
+    record = json.loads((copy / "config.json").read_text())
+    record["versions"] = {ATTACK: ATTACK}
+    record["contract"] |= {"task": ATTACK, "metric": ATTACK}
+    (copy / "config.json").write_text(json.dumps(sealed(record)))
+    name = "@x`|<b>'\"\n```\n---"
+    publish(copy, str(tmp_path / name))
+    publish(copy, str(tmp_path / name))
+    page = (tmp_path / name / "README.md").read_text()
+    head, body = head_and_body(page)
+    assert head["model-index"][0]["name"] == name and head["model-index"][0]["results"][0]["dataset"]["name"] == ATTACK
+    text = check_inert(page, headings=4)
+    assert len(text.splitlines()) == len(usual.splitlines())
+    shell, python = code_blocks(body)[0]
+    assert shlex.split(shell)[5] == str(tmp_path / name)
+    assert ast.literal_eval(python.split("from_pretrained(")[1].split(")\n")[0]) == str(tmp_path / name)
 
 
 def test_weights_beyond_their_model_are_not_read(run, tmp_path):
