@@ -30,7 +30,7 @@ def test_escaped_text_is_one_line_without_markup(text):
     found = str(escape_text(text))
     assert len(found.splitlines()) <= 1
     spans, rest = code_spans(found)
-    assert not spans and not set(rest) & set("\\`*_[]<&|~")
+    assert not spans and not set(rest) & set("\\`*[]<&|~") and not re.search(r"\b_|_\b", found.replace(r"\_", ""))
     assert not re.match(r"\s*(>|(#+|[-+]+|=+|\d+[.)])(\s|$))", found)
 
 

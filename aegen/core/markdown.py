@@ -12,7 +12,8 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-_INLINE = re.compile(r"[\\`*_\[\]<&|~]")
+MAX_HEAD = 1 << 16  # characters of a YAML head that is read
+_INLINE = re.compile(r"[\\`*\[\]<&|~]|(?<![^\W_])_|_(?![^\W_])")  # inside a word _ is literal
 _BLOCK = re.compile(r"^(\s*\d*)(>|[-+=#.)]+(?=\s|$))")  # starts a list, a heading, a quote, an underline or a rule
 
 
@@ -100,7 +101,7 @@ def read_front_matter(page: str) -> dict[str, Any]:
     >>> read_front_matter("---\\nlicense: mit\\n---\\n# Title"), read_front_matter("# Title")
     ({'license': 'mit'}, {})
     """
-    head = re.match(r"---\n(.*?\n)---\n", page, re.DOTALL)
+    head = re.match(r"---\n(.*?\n)---\n", page[:MAX_HEAD], re.DOTALL)
     try:  # BaseLoader: texts, lists and objects alone, so that a stranger's page cannot unfold to gigabytes
         fields = yaml.load(head[1], Loader=yaml.BaseLoader) if head else None  # noqa: S506
     except (yaml.YAMLError, RecursionError):

@@ -17,6 +17,6 @@ def test_examples(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-@pytest.mark.parametrize("name", ["trainer.core.text", "trainer.models.planner.networks", "trainer.report.markdown"])
+@pytest.mark.parametrize("name", ["trainer.core.text", "trainer.models.planner.networks", "trainer.report.notes"])
 def test_examples_are_found(name):
     assert name in MODULES and doctest.testmod(importlib.import_module(name)).attempted > 1

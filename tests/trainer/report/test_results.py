@@ -6,11 +6,12 @@ from statistics import mean, stdev
 
 import pytest
 
-from trainer.report import read_timing
 from trainer.report.collect import collect
-from trainer.report.markdown import grid, order_line, table, timing_rows
+from trainer.report.notes import order_line
+from trainer.report.pages import markdown_table, markdown_timing
 from trainer.report.paper import MAIN
 from trainer.report.tables import orders, tables
+from trainer.report.write import read_timing
 
 CARDS = Path(__file__).parents[3] / "cards"
 TASKS = ("aor", "aes", "aec")
@@ -93,7 +94,7 @@ def test_the_main_table_is_what_was_measured():
             == 1
         )
     (main, *_) = tables([*found, *ours])
-    assert table(main) in page("experiments")
+    assert markdown_table(main) in page("experiments")
     for order in orders(main):
         assert order_line(order) in page("experiments")
 
@@ -106,8 +107,8 @@ def test_what_doing_nothing_is_worth_is_what_the_data_says():
 
 
 def test_the_inference_times_are_what_was_measured():
-    head, rows = timing_rows(read_timing(CARDS / "results" / "main" / "results.json"))
-    assert len(rows) == 3 and grid([cell.replace("*", r"\*") for cell in head], rows) in page("experiments")
+    timing = read_timing(CARDS / "results" / "main" / "results.json")
+    assert len(timing) == 3 and markdown_timing(timing) in page("experiments")
 
 
 @pytest.mark.parametrize("name", ["planner", "experiments"])
