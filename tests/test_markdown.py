@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegen.core.markdown import cell, code, escape_text, fence, front_matter, read_front_matter
+from aegen.core.markdown import code, escape_text, fence, front_matter, read_front_matter
 from tests.pages import ATTACK, code_blocks, code_spans, head_and_body
 
 ROOT = Path(__file__).parent.parent
@@ -48,7 +48,6 @@ def test_a_code_span_holds_its_text_and_ends_where_it_should(text, after):
     (content, *others), rest = code_spans(code(text) + after)
     line = one_line(text)
     assert not others and rest == after and content in (line, f" {line} ")
-    assert "|" not in cell(text).replace(r"\|", "")
 
 
 @given(texts)

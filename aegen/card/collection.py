@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from aegen.card.render import templates
+from aegen.card.render import TEMPLATES
 from aegen.core.errors import InvalidSpec
 from aegen.dataset.folder import Folder
 from aegen.dataset.recipe import dataset_name
@@ -30,7 +30,7 @@ def collection(folders: list[Folder], link: str) -> str:
         raise InvalidSpec(f"link={link}: expected {{name}} in it")
     if link.startswith(SCHEME):
         link = f"https://huggingface.co/datasets/{link.removeprefix(SCHEME)}"
-    return templates().get_template("collection.md").render(datasets=sorted(_listed(one, link) for one in folders))
+    return TEMPLATES.get_template("collection.md").render(datasets=sorted(_listed(one, link) for one in folders))
 
 
 def _listed(folder: Folder, link: str) -> Listed:

@@ -127,16 +127,17 @@ def _example(folder: Folder, manifest: Manifest, contracts: Mapping[str, Contrac
     """One pair's trajectory and one from a shifted state, if there are any that fit a page."""
     drawn: list[str] = []
     chosen = None
-    config = list(contracts)[-1] if contracts else None
-    steps_of = trajectories(folder, config, "train", manifest) if config else ()
-    for number, (pair, steps) in enumerate(steps_of):
+    if not contracts:
+        return ""
+    config, contract = list(contracts.items())[-1]
+    for number, (pair, steps) in enumerate(trajectories(folder, config, "train", manifest)):
         origin = steps[0][0]
         if number == MAX_TRIED or (chosen is not None and pair != chosen):
             break
         if (origin == 0 and _fits(steps)) or (origin == 1 and pair == chosen):
             chosen = pair
             start = "expert" if origin == 0 else "from a shifted state"
-            drawn += [f"pair {pair}, {start}", *draw_steps(contracts[config], steps), ""]  # type: ignore[index]
+            drawn += [f"pair {pair}, {start}", *draw_steps(contract, steps), ""]
     return "\n".join(drawn).rstrip("\n")
 
 

@@ -22,7 +22,7 @@ def can_draw() -> bool:
 
 
 def draw(counted: Mapping[str, Survey]) -> dict[str, bytes]:
-    """The histograms by file name, for counts by config; none where there would be a single bar."""
+    """The histograms by file name, from counts by config; kinds of edits only if there are several."""
     pictures = {}
     if any(found.lengths for found in counted.values()):
         longest = max(max(found.lengths, default=0) for found in counted.values())

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-from jinja2 import Environment
-
 from aegen.card import pictures
 from aegen.card.companions import CARD, CROISSANT, write_companions
 from aegen.card.croissant import croissant
@@ -16,11 +12,7 @@ from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
 from aegen.engines.local import Engine, Local
 
-
-@cache
-def templates() -> Environment:
-    """The templates of this package."""
-    return markdown_templates("aegen.card")
+TEMPLATES = markdown_templates("aegen.card")
 
 
 def write_card(
@@ -39,8 +31,8 @@ def render(folder: Folder, manifest: Manifest, terms: Terms, engine: Engine | No
     counts = count(folder, manifest, engine)
     drawn = pictures.draw(counts.surveys) if pictures.can_draw() else {}
     facts = gather(folder, manifest, terms, counts, list(drawn), engine)
-    summary, _, _ = templates().get_template(f"tasks/{facts.task}.md").render(spec=None).partition("\n")
-    page = templates().get_template("dataset.md").render(vars(facts))
+    summary, _, _ = TEMPLATES.get_template(f"tasks/{facts.task}.md").render(spec=None).partition("\n")
+    page = TEMPLATES.get_template("dataset.md").render(vars(facts))
     return {
         CARD: page.encode(),
         CROISSANT: croissant(manifest, facts.name, summary, terms.license).encode(),

@@ -20,8 +20,8 @@ _BLOCK = re.compile(r"^(\s*\d*)(>|[-+=#.)]+(?=\s|$))")  # starts a list, a headi
 def markdown_templates(package: str) -> Environment:
     """The templates in the folder ``templates`` of a package.
 
-    Values are escaped as text. Filters for other places: ``code`` (a code span), ``cell`` (a code span in a table),
-    ``fence`` (a code block), ``front_matter`` (YAML), ``comma`` (1,000).
+    Values are escaped as text. Filters for other places: ``code`` (a code span, not in a table), ``fence`` (a code
+    block), ``front_matter`` (YAML), ``comma`` (1,000).
     """
     made = Environment(
         loader=PackageLoader(package),
@@ -32,7 +32,7 @@ def markdown_templates(package: str) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {"code": code, "cell": cell, "fence": fence, "front_matter": front_matter, "comma": "{:,}".format}
+    made.filters |= {"code": code, "fence": fence, "front_matter": front_matter, "comma": "{:,}".format}
     return made
 
 
@@ -58,15 +58,6 @@ def code(value: object) -> Markup:
     quote = "`" * next(n for n in range(1, len(line) + 2) if n not in map(len, re.findall("`+", line)))
     pad = " " if not line.strip() or line[0] in " `" or line[-1] in " `" else ""
     return Markup(f"{quote}{pad}{line}{pad}{quote}")  # noqa: S704 - a code span holds no markup
-
-
-def cell(value: object) -> Markup:
-    r"""A code span in a table, where a bar separates cells even in code.
-
-    >>> print(cell("a|b"))
-    `a\|b`
-    """
-    return Markup(code(value).replace("|", r"\|"))  # noqa: S704 - as above
 
 
 def fence(text: str, language: str = "text") -> Markup:

@@ -20,6 +20,7 @@ MEASURES = {
     "equation_accuracy": "Equation accuracy",
 }
 LIBRARY = "aegen"  # in the head of a card: tells ours from other people's
+TEMPLATE = markdown_templates("trainer.publishing").get_template("model.md")
 
 Results = dict[str, dict[str, Any]]  # by split
 Count = Annotated[int, Meta(ge=0, le=1 << 50)]
@@ -59,22 +60,18 @@ def card(description: Description, results: Results, name: str) -> str:
         **({"datasets": [dataset.partition("@")[0]]} if dataset else {}),
         "model-index": [{"name": title, "results": index(results, contract.task, dataset)}],
     }
-    return (
-        markdown_templates("trainer.publishing")
-        .get_template("model.md")
-        .render(
-            header=header,
-            name=name,
-            shell_name=shlex.quote(name),
-            title=title,
-            about=find_model(config.model).about,
-            config=config.to_json(),
-            contract=contract,
-            parameters=description.parameters,
-            versions=description.versions,
-            results=results,
-            measures={key: text for key, text in MEASURES.items() if any(key in found for found in results.values())},
-        )
+    return TEMPLATE.render(
+        header=header,
+        name=name,
+        shell_name=shlex.quote(name),
+        title=title,
+        about=find_model(config.model).about,
+        config=config.to_json(),
+        contract=contract,
+        parameters=description.parameters,
+        versions=description.versions,
+        results=results,
+        measures={key: text for key, text in MEASURES.items() if any(key in found for found in results.values())},
     )
 
 
