@@ -17,9 +17,11 @@ import torch
 
 from trainer.core.device import Runtime, find_device
 from trainer.core.errors import BadData, InvalidText
-from trainer.core.text import DELETE, join, split
+from trainer.core.format import DELETE, SplitName
+from trainer.core.format import detokenize as join
+from trainer.core.text import split
 from trainer.data.contract import Contract
-from trainer.data.dataset import Dataset, Split
+from trainer.data.dataset import Dataset
 from trainer.data.encode import Pairs, load_pairs
 from trainer.data.hub import HubFiles, hub_id
 from trainer.data.places import check_url
@@ -156,7 +158,7 @@ class Agent:
     def evaluate(
         self,
         data: str | Path | None = None,
-        split: Split = "test",
+        split: SplitName = "test",
         limit: int = 0,
         witness: Callable[[Dataset, Pairs], Witness] | None = None,
     ) -> dict[str, Any]:

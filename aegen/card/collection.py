@@ -8,10 +8,7 @@ from urllib.parse import quote
 from aegen.card.render import TEMPLATES
 from aegen.core.errors import InvalidSpec
 from aegen.dataset.folder import Folder
-from aegen.dataset.recipe import dataset_name
-from aegen.experts.expert import task_name
 from aegen.files.places import SCHEME
-from aegen.pairs.spec import read_spec
 
 
 @dataclass(frozen=True, order=True)
@@ -35,13 +32,13 @@ def collection(folders: list[Folder], link: str) -> str:
 
 def _listed(folder: Folder, link: str) -> Listed:
     manifest = folder.manifest()
-    spec = read_spec(manifest.spec, folder.path)
+    spec = manifest.recipe.spec
     return Listed(
-        task_name(manifest.spec),
+        manifest.recipe.task,
         (
             *((spec.n, spec.l, spec.d) if spec else (0, 0, 0)),
             *(manifest.rows(config) for config in ("pairs", "expert", "augmented")),
         ),
-        dataset_name(manifest.spec),
+        manifest.recipe.name,
         quote(link.replace("{name}", quote(folder.here.resolve().name)), safe="/:@?=&#%~+,;"),
     )

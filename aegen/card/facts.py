@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from aegen import __version__
+from aegen.arithmetic.tasks import TASKS
 from aegen.card.header import Terms, default_config, header
 from aegen.core.errors import BadData
-from aegen.core.format import FORMAT, TASKS
+from aegen.core.format import VERSION
+from aegen.dataset.commands import commands
 from aegen.dataset.contract import Contract, read_contract
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
-from aegen.dataset.recipe import check_recorded, dataset_name, recipe
+from aegen.dataset.recipe import Recipe
 from aegen.dataset.shards import open_shard
 from aegen.dataset.show import Trajectory, draw_steps, trajectories
 from aegen.dataset.stats import DEMONSTRATIONS, figures
 from aegen.dataset.survey import Survey, survey, together
 from aegen.dataset.verify import overlaps
 from aegen.engines.local import Engine
-from aegen.experts.expert import task_name
-from aegen.pairs.spec import Spec, read_spec
+from aegen.pairs.spec import Spec
 
 MAX_WIDTH, MAX_DRAWN, MAX_TRIED = 100, 12, 1000  # characters and steps of the example; trajectories tried for it
 MAX_LISTED = 40  # tokens of a vocabulary that is listed
@@ -32,15 +33,11 @@ class Facts:
     """What the template of a card shows; the names are those in the template."""
 
     header: dict[str, Any]
-    name: str
-    task: str
-    spec: Spec | None
+    recipe: Recipe
     terms: Terms
     configs: list[str]
     shard: str
-    recipe: list[str]
-    seed: int
-    inputs: list[dict[str, str]]
+    commands: list[str]
     versions: dict[str, Any]
     writer: str
     contracts: dict[str, Contract]
@@ -76,8 +73,7 @@ def count(folder: Folder, manifest: Manifest, engine: Engine) -> Counts:
 
 def check(folder: Folder, manifest: Manifest) -> None:
     """Refuse a manifest from which no card can be rendered."""
-    check_recorded(manifest.spec, folder.path)
-    if (task := task_name(manifest.spec)) not in (*TASKS, "text"):  # it becomes the name of a template
+    if (task := manifest.recipe.task) not in (*TASKS, "text"):  # it becomes the name of a template
         raise BadData(f"{folder.path}: unknown task {task[:80]!a} in manifest")
     if not manifest.shards("pairs", "train") or not manifest.shards(default_config(manifest), "train"):
         raise BadData(f"{folder.path}: no training pairs in manifest")
@@ -87,23 +83,22 @@ def gather(
     folder: Folder, manifest: Manifest, terms: Terms, counts: Counts, pictures: list[str], engine: Engine
 ) -> Facts:
     """The facts; of the rows only those of the example are read here."""
-    pairs, spec = manifest.spec["pairs"], read_spec(manifest.spec, folder.path)
-    backend = manifest.spec.get("expert", {}).get("backend", {})
+    recipe = manifest.recipe
     file, _ = open_shard(folder / manifest.shards("pairs")[0], "pairs")
     with file:
         writer = str(file.metadata.created_by)
     return Facts(
         header=header(manifest, counts.in_memory, terms),
-        name=dataset_name(manifest.spec),
-        task=task_name(manifest.spec),
-        spec=spec,
+        recipe=recipe,
         terms=terms,
         configs=manifest.configs,
         shard=manifest.shards(default_config(manifest), "train")[0],
-        recipe=recipe(manifest.spec),
-        seed=pairs["seed"],
-        inputs=pairs.get("inputs", []),
-        versions={"aegen": __version__, "format": FORMAT, **dict(sorted(backend.items()))},
+        commands=commands(recipe),
+        versions={
+            "aegen": __version__,
+            "format": VERSION,
+            **(dict(sorted(recipe.expert.backend.items())) if recipe.expert else {}),
+        },
         writer=writer,
         contracts=counts.contracts,
         figures=counts.figures,
@@ -111,7 +106,7 @@ def gather(
         kinds=sorted({kind for part in counts.surveys.values() for kind in part.kinds}),
         pictures=pictures,
         example=_example(folder, manifest, counts.contracts),
-        shared=_shared(folder, manifest, spec, engine),
+        shared=_shared(folder, manifest, recipe.spec, engine),
     )
 
 

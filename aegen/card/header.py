@@ -13,9 +13,6 @@ from aegen.core.format import SPLITS
 from aegen.core.markdown import read_front_matter
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
-from aegen.dataset.recipe import dataset_name
-from aegen.experts.expert import task_name
-from aegen.pairs.spec import read_spec
 
 PAPER = "2210.12276"
 SCALES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B")
@@ -32,7 +29,7 @@ class Terms:
     @classmethod
     def of(cls, folder: Folder, manifest: Manifest) -> Terms:
         """Ours for generated data; else those on the current card."""
-        if read_spec(manifest.spec, folder.path):
+        if manifest.recipe.spec:
             return cls("mit", "zxx")  # the code for no linguistic content
         head = read_front_matter(read_card(folder) or "")
         listed = head.get("language")
@@ -54,11 +51,11 @@ def default_config(manifest: Manifest) -> str:
 
 def header(manifest: Manifest, in_memory: dict[tuple[str, str], int], terms: Terms) -> dict[str, Any]:
     """The fields of the YAML head; ``in_memory`` are bytes by config and split."""
-    task = task_name(manifest.spec)
+    task = manifest.recipe.task
     rows = sum(info.rows for info in manifest.files.values())
     kinds = ["text-editing", "imitation-learning", *(["arithmetic"] if task != "text" else [])]
     return {
-        "pretty_name": dataset_name(manifest.spec),
+        "pretty_name": manifest.recipe.name,
         "license": terms.license,
         "language": [terms.language],
         "task_categories": ["text-generation", "reinforcement-learning"],

@@ -31,10 +31,10 @@ def render(folder: Folder, manifest: Manifest, terms: Terms, engine: Engine | No
     counts = count(folder, manifest, engine)
     drawn = pictures.draw(counts.surveys) if pictures.can_draw() else {}
     facts = gather(folder, manifest, terms, counts, list(drawn), engine)
-    summary, _, _ = TEMPLATES.get_template(f"tasks/{facts.task}.md").render(spec=None).partition("\n")
+    summary, _, _ = TEMPLATES.get_template(f"tasks/{facts.recipe.task}.md").render(spec=None).partition("\n")
     page = TEMPLATES.get_template("dataset.md").render(vars(facts))
     return {
         CARD: page.encode(),
-        CROISSANT: croissant(manifest, facts.name, summary, terms.license).encode(),
+        CROISSANT: croissant(manifest, facts.recipe.name, summary, terms.license).encode(),
         **drawn,
     }

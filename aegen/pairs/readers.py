@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from aegen.core.errors import BadData, InvalidSpec, MissingExtra
 from aegen.files.parquet import first_line
 from aegen.pairs.rows import Reader, Row, digests, lines_of
+from aegen.pairs.spec import InputFile
 from aegen.pairs.tables import Table
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Parallel:
                 problem = "an empty line"
             yield Row(right[0] if right[2] or not right[1] else left[0], left[1], right[1], self.split, problem)
 
-    def inputs(self) -> list[dict[str, str]]:
+    def inputs(self) -> tuple[InputFile, ...]:
         return digests(self.source, self.target)
 
 
@@ -65,8 +66,8 @@ class Released:
         for part in self._parts():
             yield from part.rows()
 
-    def inputs(self) -> list[dict[str, str]]:
-        return [entry for part in self._parts() for entry in part.inputs()]
+    def inputs(self) -> tuple[InputFile, ...]:
+        return tuple(entry for part in self._parts() for entry in part.inputs())
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class M2:
             reached = stop
         return replace(row, target=" ".join(target + words[reached:]))
 
-    def inputs(self) -> list[dict[str, str]]:
+    def inputs(self) -> tuple[InputFile, ...]:
         return digests(self.path)
 
 
@@ -188,8 +189,9 @@ class HubDataset:
         except Exception as error:
             raise self._refused(error) from None
 
-    def inputs(self) -> list[dict[str, str]]:
-        return [{"name": Path(self.name).name, "sha256": "-".join(data._fingerprint for data in self._load().values())}]
+    def inputs(self) -> tuple[InputFile, ...]:
+        content = "-".join(data._fingerprint for data in self._load().values())
+        return (InputFile(Path(self.name).name, content),)
 
 
 SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".m2": "m2"}

@@ -15,9 +15,11 @@ from aegen.card.header import Terms
 from aegen.card.render import render
 from aegen.core import interrupt
 from aegen.core.errors import BadData, FolderConflict, InvalidSpec
+from aegen.core.format import MANIFEST
 from aegen.core.progress import Progress, silent
 from aegen.dataset.folder import Folder
-from aegen.dataset.manifest import MANIFEST, Manifest, differences
+from aegen.dataset.manifest import Manifest
+from aegen.dataset.recipe import differences
 from aegen.dataset.verify import verify
 from aegen.engines.local import Engine
 from aegen.files.places import SCHEME, Remote, file_size, location
@@ -134,7 +136,8 @@ def _replaceable(target: Target, place: hub.Repository | storage.Place, manifest
         if name:
             raise FolderConflict(f"{target.to}/{name}: not of this dataset (--force replaces what is there)")
         return None
-    found = differences(there.spec, {key: entry for key, entry in manifest.spec.items() if key in there.spec})
+    existing, requested = there.recipe.tree(), manifest.recipe.tree()
+    found = differences(existing, {key: entry for key, entry in requested.items() if key in existing})
     if found:
         raise FolderConflict(f"{target.to} holds another dataset: {'; '.join(found)} (--force replaces it)")
     return there

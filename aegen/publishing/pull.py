@@ -8,14 +8,16 @@ from typing import BinaryIO
 
 from aegen.card.companions import COMPANIONS, check_card
 from aegen.core import interrupt
+from aegen.core.description import FileInfo
 from aegen.core.errors import BadData, FolderConflict
+from aegen.core.format import MANIFEST, MAX_MANIFEST
 from aegen.core.progress import Progress, silent
 from aegen.dataset.folder import Folder
-from aegen.dataset.manifest import MANIFEST, MAX_MANIFEST, FileInfo, Manifest, differences, file_info, parse_manifest
+from aegen.dataset.manifest import Manifest, file_info
+from aegen.dataset.recipe import differences
 from aegen.dataset.verify import check_whole
 from aegen.files.atomic import Aside
 from aegen.files.places import SCHEME
-from aegen.pairs.spec import read_spec
 from aegen.publishing import hub, storage
 
 Opener = Callable[[str], BinaryIO]
@@ -38,7 +40,7 @@ def pull(source: str, out: Folder, progress: Progress = silent) -> tuple[Manifes
             raw = file.read(MAX_MANIFEST + 1)
     except FileNotFoundError:
         raise BadData(f"{source}: no {MANIFEST}, so no finished dataset is there") from None
-    manifest = parse_manifest(raw, f"{source}/{MANIFEST}")
+    manifest = Manifest.read(raw, f"{source}/{MANIFEST}")
     if _pulled(out, manifest):
         return manifest, False
     with out.writing():
@@ -72,12 +74,11 @@ def _pulled(out: Folder, manifest: Manifest) -> bool:
     """Whether all of it is there already; an error if the folder holds something else."""
     if out.finished:
         if out.manifest() != manifest:
-            found = "; ".join(differences(out.manifest().spec, manifest.spec)) or "other files"
+            found = "; ".join(differences(out.manifest().recipe.tree(), manifest.recipe.tree())) or "other files"
             raise FolderConflict(f"{out.path} holds another dataset: {found}")
         return True
-    read_spec(manifest.spec, MANIFEST)  # before anything is fetched
     check_card(out)
-    out.check_same(manifest.spec)  # what an interrupted build left is not overwritten
+    out.check_same(manifest.recipe)  # what an interrupted build left is not overwritten
     return False
 
 

@@ -12,10 +12,10 @@ import torch
 
 from trainer.core.config import Config
 from trainer.core.errors import BadData, NoLessons
-from trainer.core.text import DONE
+from trainer.core.format import DONE, PAIR_COLUMNS, SplitName
+from trainer.core.format import ConfigName as Kind
 from trainer.data.contract import FORMAT, Contract
-from trainer.data.dataset import PAIR_COLUMNS, Dataset, Footer, Split, leading
-from trainer.data.dataset import Config as Kind
+from trainer.data.dataset import Dataset, Footer, leading
 from trainer.data.encode import (
     ACTION,
     Steps,
@@ -76,7 +76,9 @@ def text_contract(dataset: Dataset, footers: Sequence[Footer]) -> Contract:
     first = footers[0].description
     values: dict[str, Any] = {
         "format": FORMAT,
-        **{key: first.get(key) for key in ("task", "tokens", "arithmetic", "spec")},
+        "config": "pairs",
+        "split": "train",
+        **{key: getattr(first, key) for key in ("task", "tokens", "arithmetic", "one_source", "spec")},
         "metric": "none",
         "backend": {},
         "design": "text",
@@ -138,7 +140,7 @@ def check_games(steps: Steps, contract: Contract, where: str) -> None:
             raise BadData(f"{where}: a trajectory whose actions do not lead from state to state and then to DONE")
 
 
-def load_held_out(dataset: Dataset, split: Split, contract: Contract, rows: int | None = None) -> Steps:
+def load_held_out(dataset: Dataset, split: SplitName, contract: Contract, rows: int | None = None) -> Steps:
     """The right actions of a split that is not learned from; what the contract cannot express is skipped.
 
     With ``rows`` only the first shards, up to that many rows.

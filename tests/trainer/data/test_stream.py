@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from msgspec import structs
 
 from tests.trainer.reference import small_dataset
 from trainer.core.config import preset
@@ -137,10 +138,10 @@ def test_the_validation_of_a_stream_is_bounded_too(run, tmp_path):
 
 FAR = """
 import sys, time
-from trainer import interrupt
+from trainer.core import interrupt
 interrupt.ready()
 from trainer.__main__ import main
-from trainer.data import Dataset
+from trainer.data.dataset import Dataset
 check, seen = Dataset.check, []
 def far(self, shard):
     seen.append(shard)
@@ -182,11 +183,11 @@ def test_an_interrupt_does_not_wait_for_a_read(command, tmp_path):
 
 MEASURE = """
 import sys, torch
-from trainer.batches import Stream
-from trainer.config import preset
-from trainer.data import Dataset, leading
-from trainer.device import Runtime
-from trainer.training import open_training
+from trainer.data.stream import Stream
+from trainer.core.config import preset
+from trainer.data.dataset import Dataset, leading
+from trainer.core.device import Runtime
+from trainer.training.fit import open_training
 torch.set_num_threads(1)
 data = Dataset(sys.argv[1])
 config = preset("cpu", stream=True, stream_rows=int(sys.argv[2]), batch=1024)
@@ -218,9 +219,12 @@ def test_memory_does_not_grow_with_the_data(tmp_path):
 def test_descriptions_are_not_kept(tmp_path, monkeypatch):
     """Each is as large as its vocabulary: 46 KB a shard of the largest dataset that was built."""
     data = small_dataset(tmp_path, "edit", train=80, shards=40)
-    large = json.dumps({"words": [f"word {number}" for number in range(5000)]})
-    parse = data_module.parse_object
-    monkeypatch.setattr(data_module, "parse_object", lambda *args: parse(*args) | {"more": json.loads(large)})
+    read = data_module.read_description
+
+    def large(text, where):  # with a long vocabulary
+        return structs.replace(read(text, where), backend={f"word {number}": 1 for number in range(5000)})
+
+    monkeypatch.setattr(data_module, "read_description", large)
     monkeypatch.setattr(data_module, "MERGED", 7)
     dataset, config = Dataset(data), preset("cpu", stream=True)
     expected = dataset.contract(dataset.footers("augmented", "train"))
