@@ -27,7 +27,7 @@ Parsed = tuple[str, str, str]  # split, source, target
 class Import:
     """What to import, and how."""
 
-    paths: tuple[Path, ...]
+    paths: tuple[Path, ...] = ()
     kind: str = "auto"
     task: str = "text"
     tokens: str = "words"
@@ -40,6 +40,7 @@ class Import:
     max_tokens: int = 1024
     rows_per_shard: int = 250_000
     skip_bad: bool = False
+    pairs: tuple[tuple[str, str], ...] = ()  # instead of paths: what a program holds
     skipped: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -126,5 +127,5 @@ class Import:
                 counts[split] += 1
                 advance(1)
         if not counts:
-            raise BadData(f"{', '.join(map(str, self.paths))}: no pairs")
+            raise BadData(f"{', '.join(map(str, self.paths)) or 'input'}: no pairs")
         return {split: counts[split] for split in SPLITS}

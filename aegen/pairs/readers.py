@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -43,6 +45,23 @@ class Parallel:
 
     def inputs(self) -> tuple[InputFile, ...]:
         return digests(self.source, self.target)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Pairs that a program holds."""
+
+    pairs: tuple[tuple[str, str], ...]
+    kind: ClassVar[str] = "python"
+    options: ClassVar[dict[str, Any]] = {}
+
+    def rows(self) -> Iterator[Row]:
+        for number, (source, target) in enumerate(self.pairs, start=1):
+            yield Row(f"pair {number}", source, target)
+
+    def inputs(self) -> tuple[InputFile, ...]:
+        content = json.dumps(self.pairs).encode()
+        return (InputFile("pairs", hashlib.sha256(content).hexdigest()),)
 
 
 @dataclass(frozen=True)
@@ -201,6 +220,8 @@ KINDS = ("auto", "released", "parallel", "csv", "tsv", "jsonl", "parquet", "m2",
 def open_reader(wanted: Import) -> Reader:
     """The reader for these paths: by the asked kind, or by what they look like."""
     paths, kind = wanted.paths, wanted.kind
+    if wanted.pairs:
+        return Memory(wanted.pairs)
     if kind not in KINDS:
         raise InvalidSpec(f"kind={kind}: expected one of {', '.join(KINDS)}")
     for path in paths:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import BinaryIO
 
 from aegen.card.companions import COMPANIONS, check_card
@@ -68,6 +69,16 @@ def pull(source: str, out: Folder, progress: Progress = silent) -> tuple[Manifes
         with Aside(out / MANIFEST) as aside:
             aside.write_bytes(raw)
     return manifest, True
+
+
+def download(source: str, progress: Progress = silent) -> Path:
+    """The folder of a published dataset in the cache of huggingface_hub, downloaded if it is not there."""
+    place = hub.Snapshot.open(source)
+    with place.read(MANIFEST) as file:
+        manifest = Manifest.read(file.read(MAX_MANIFEST + 1), f"{source}/{MANIFEST}")
+    place.fetch({name: info.bytes for name, info in manifest.files.items()}, progress)
+    assert place.folder
+    return place.folder
 
 
 def _pulled(out: Folder, manifest: Manifest) -> bool:

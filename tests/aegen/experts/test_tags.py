@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from aegen.core.errors import BadData, InvalidEdit
 from aegen.core.format import KEEP, Refusal
+from aegen.dataset.commands import commands
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import file_info
 from aegen.dataset.verify import verify

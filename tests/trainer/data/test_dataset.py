@@ -298,7 +298,7 @@ from pathlib import Path
 from trainer.core.config import preset
 from trainer.core.errors import BadData
 from trainer.core.progress import Reporter
-from trainer.training import fit
+from trainer.training.fit import fit
 resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
 for number, changes in enumerate(({}, {"stream": True})):
     try:
