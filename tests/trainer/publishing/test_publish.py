@@ -147,7 +147,8 @@ def test_all_files_are_of_one_commit(datasets, tmp_path):
     with Hub() as hub:
         hub.add_folder("datasets", "org/data", datasets["insert"])
         code = (
-            "import os, sys; from trainer.data.dataset import Dataset, PAIR_COLUMNS; dataset = Dataset('org/data')\n"
+            "import os, sys; from trainer.core.format import PAIR_COLUMNS; from trainer.data.dataset import Dataset\n"
+            "dataset = Dataset('org/data')\n"
             "print(dataset.where, flush=True); sys.stdin.readline()\n"
             "print(dataset.read(dataset.select('pairs', 'train')[0], PAIR_COLUMNS).num_rows, flush=True)\n"
             "os._exit(0)"  # as our commands do: threads of Arrow may need Python while it ends
@@ -202,7 +203,7 @@ FIGURES = {"pairs": 16, "refused": 0, "token_accuracy": 50.0, "sequence_accuracy
         ({"pairs": "many"}, "field pairs: expected int"),
         ({"refused": -1}, "field refused: expected int >= 0"),
         ({"token_accuracy": "high"}, "field token_accuracy: expected float"),
-        ({"token_accuracy": float("nan")}, "field token_accuracy: expected float"),
+        ({"token_accuracy": float("nan")}, "not valid JSON"),
         ({"token_accuracy": True}, "field token_accuracy: expected float"),
         ({"equation_accuracy": 1e9}, "field equation_accuracy: expected float <= 100"),
     ],
@@ -216,7 +217,7 @@ def test_figures_of_no_measurement_leave_what_is_published(run, tmp_path, change
     validation = {name: value for name, value in (FIGURES | change).items() if value is not None}
     save_checkpoint(copy / "best.safetensors", tensors, facts | {"validation": validation})
     for to in (target, tmp_path / "new"):
-        with pytest.raises(BadData, match=rf"best\.safetensors: validation: .*{message}"):
+        with pytest.raises(BadData, match=rf"best\.safetensors: .*{message}"):
             publish(copy, str(to))
     shutil.copy(run / "best.safetensors", copy)
     measured = validation | {
