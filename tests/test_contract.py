@@ -29,6 +29,7 @@ from trainer.data.encode import load_pairs, load_steps
 from trainer.game.baselines import rules_of
 from trainer.game.environment import Environment, Verdict
 from trainer.sweeps.cell import describe
+from trainer.sweeps.grid import SweepDataset
 
 ROOT = Path(__file__).parent.parent
 CASES = {
@@ -197,10 +198,11 @@ def test_rounds_of_tags_have_the_same_outcome_on_both_sides(task, n, tmp_path):
 
 
 def test_a_sweep_learns_what_a_dataset_is(dataset):
-    blank = dict.fromkeys(("task", "metric", "design"), "")
-    found = describe(str(dataset.path), blank)
+    found = describe(SweepDataset("", str(dataset.path)))
     expert = dataset.manifest().recipe.expert
     assert (found["metric"], found["design"]) == (expert.metric, expert.design)
+    usual = {"aes": ("span", "span"), "aor": ("levenshtein", "insert")}.get(found["task"], ("levenshtein", "edit"))
+    assert found["usual"] == ((expert.metric, expert.design) == usual)
     assert found["size"] == ({"n": 10, "l": 4, "d": 100} if found["task"] != "text" else {})
-    with pytest.raises(BadData, match="its task is"):
-        describe(str(dataset.path), blank | {"task": "other"})
+    with pytest.raises(BadData, match="task is '.*', the sweep file says 'other'"):
+        describe(SweepDataset("other", str(dataset.path)))

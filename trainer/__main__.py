@@ -10,7 +10,7 @@ from trainer.core import interrupt
 def main() -> None:
     """Be ready for Ctrl-C, then load the rest."""
     interrupt.ready()
-    from trainer.cli.commands import main as command
+    from trainer.cli import main as command
 
     try:
         command(prog_name="trainer")

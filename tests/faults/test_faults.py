@@ -115,7 +115,7 @@ def test_damage_is_found_and_named(damage, wanted, trained, tmp_path):
     from click.testing import CliRunner
 
     from aegen.cli import main as aegen
-    from trainer.cli.commands import main as trainer
+    from trainer.cli import main as trainer
 
     def refused(command, folder, name, *arguments):
         path = folder / name

@@ -1,8 +1,11 @@
-"""The command ``trainer``: parse, call one library function, print what came of it.
+"""The command ``trainer``: parse, call one library function, print the result.
+
+Nothing heavy is imported here; each command imports what it needs.
 
 Imports: core, data, models, training, publishing, sweeps, report.
 """
 
-from trainer.cli.commands import main
+from trainer.cli import experiments, sharing, training
+from trainer.cli.common import main
 
-__all__ = ["main"]
+__all__ = ["experiments", "main", "sharing", "training"]

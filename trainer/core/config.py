@@ -122,7 +122,7 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-def preset(name: str, **changes: Any) -> Config:
+def preset(name: str, /, **changes: Any) -> Config:
     """The config of a preset, with what belongs to the chosen model and some values changed."""
     if name not in PRESETS:
         raise InvalidConfig(f"no preset {name!r}: there are {', '.join(PRESETS)}")

@@ -22,6 +22,7 @@ class End2end(Ar):
     about = "source to target, autoregressive decoder, 1 encoder layer"
     game = "text"
     learns_from = "pairs"
+    augmentable = False
 
     def __init__(self, config: Config, contract: Contract) -> None:
         super().__init__(config, contract)
@@ -46,6 +47,7 @@ class Tagging(Autoregressive):
     depth = 1
     game = "tags"
     learns_from = "tags"
+    augmentable = False
 
     def __init__(self, config: Config, contract: Contract) -> None:
         super().__init__(config, contract)
@@ -74,6 +76,7 @@ class RecurrenceStar(Ar):
 
     about = "AR as the earlier work trained it, on the expert's trajectories"
     learns_from = "expert"
+    augmentable = False
 
 
 class Recurrence(RecurrenceStar):

@@ -20,6 +20,7 @@ class Policy(nn.Module):
     about: ClassVar[str]
     game: ClassVar[str] = "edits"  # what an action is: one edit, a round of tags, or the whole text
     group: ClassVar[int] = 256  # games of similar length that are asked about at once
+    augmentable: ClassVar[bool] = True  # whether it can learn from augmented trajectories
     learns_from: ClassVar[str] = ""  # the config of a dataset; empty: what the settings say
     # Whether its updates are batches of steps. If not, :mod:`trainer.training.fit` makes its lessons.
     learns_from_steps: ClassVar[bool] = True

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from math import isnan
 from statistics import mean, stdev
-from typing import Any
+from typing import Any, Literal
 
 from trainer.core.errors import MissingExtra
 from trainer.game.outcomes import FAILURES
-from trainer.report.collect import Record, plain, split_of
-from trainer.report.paper import MAIN, PAIR
-from trainer.report.tables import LABELS, label
+from trainer.report import paper
+from trainer.report.collect import Record, Share, Timing
+from trainer.report.paper import PAIR
+from trainer.report.tables import ORDER, OURS, TA, label
 
 BLUE, ORANGE, GREEN, SKY, RED, PURPLE, BLACK = (
     "#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#000000",
@@ -26,7 +28,7 @@ KINDS = ("png", "svg")
 Figures = dict[str, tuple[str, dict[str, bytes]]]  # name -> (what one sees, {kind: file})
 
 
-def draw(records: Sequence[Record], timing: dict[str, Any]) -> Figures:
+def draw(records: Sequence[Record], timing: Timing) -> Figures:
     """All figures for which there is something to draw."""
     try:
         import matplotlib as mpl
@@ -36,7 +38,7 @@ def draw(records: Sequence[Record], timing: dict[str, Any]) -> Figures:
     settings = {
         "backend": "agg", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
         "grid.alpha": 0.3, "svg.fonttype": "none", "svg.hashsalt": "aegen", "figure.constrained_layout.use": True,
-        "hatch.linewidth": 0.6, "text.parse_math": False,  # a stranger's name for a task is no formula
+        "hatch.linewidth": 0.6, "text.parse_math": False,  # a task's name is not a formula
     }  # fmt: skip
     found: Figures = {}
     with mpl.rc_context(settings):
@@ -48,10 +50,10 @@ def draw(records: Sequence[Record], timing: dict[str, Any]) -> Figures:
 
 
 def comparable(records: Sequence[Record]) -> list[Record]:
-    """What can stand in one picture: no cells with a label of their own, and one split, the test split if there."""
-    unlabelled = [record for record in records if not record.get("label")]
-    splits = {split_of(record) for record in unlabelled}
-    return [record for record in unlabelled if split_of(record) == ("test" if "test" in splits else "validation")]
+    """What can be compared in one picture: cells without a label, of one split, the test split if there."""
+    unlabelled = [record for record in records if not record.label]
+    splits = {record.split for record in unlabelled}
+    return [record for record in unlabelled if record.split == ("test" if "test" in splits else "validation")]
 
 
 def save(figure: Any, kind: str) -> bytes:
@@ -88,38 +90,42 @@ def style_of(number: int) -> dict[str, Any]:
     }
 
 
-def tasks_of(records: Sequence[Record]) -> list[str]:
+def in_order(tasks: Iterable[str]) -> list[str]:
     """The tasks in the paper's order, then others."""
-    there = {record["task"] for record in records}
-    return [task for task in ("aor", "aes", "aec") if task in there] + sorted(there - {"aor", "aes", "aec"})
+    found = set(tasks)
+    return [task for task in paper.TASKS if task in found] + sorted(found - {*paper.TASKS})
+
+
+def tasks_of(records: Sequence[Record]) -> list[str]:
+    """The tasks of some cells."""
+    return in_order(record.task for record in records)
 
 
 def methods_of(records: Sequence[Record]) -> list[tuple[str, bool]]:
     """The methods that were run, in the order of the tables."""
-    there = {(record["model"], record["ta"]) for record in records}
-    order = [*LABELS]
-    return sorted(there, key=lambda m: (m[1], order.index(m[0]) if m[0] in order else len(order), m[0]))
+    there = {(record.model, record.ta) for record in records}
+    return sorted(there, key=lambda m: (m[1], ORDER.index(m[0]) if m[0] in ORDER else len(ORDER), m[0]))
 
 
 def minutes(records: Sequence[Record]) -> Any:
-    """One panel for each task: the planner's runs, and beside them what else was run."""
-    usable = [r for r in records if plain(r) and any(len(line) > 3 for line in r["curve"])]
-    tasks = tasks_of([record for record in usable if record["model"] == "planner"])
+    """One panel for each task that a model of ours was run on, with what else was run on it."""
+    usable = [r for r in records if r.usual and any(epoch.minutes is not None for epoch in r.curve)]
+    tasks = tasks_of([record for record in usable if (record.model, record.ta) in OURS])
     if not tasks:
         return None
-    usable = [record for record in usable if record["task"] in tasks]
+    usable = [record for record in usable if record.task in tasks]
     figure, axes = panels(1, len(tasks), 3.4, 3.0)
     for here, task in zip(axes[0], tasks, strict=True):
         for number, (model, ta) in enumerate(methods_of(usable)):
-            runs = [r for r in usable if (r["task"], r["model"], r["ta"]) == (task, model, ta)]
-            for place, run in enumerate(sorted(runs, key=lambda r: r["seed"])):
+            runs = [r for r in usable if (r.task, r.model, r.ta) == (task, model, ta)]
+            for place, run in enumerate(sorted(runs, key=lambda r: r.seed)):
                 points = [
-                    (line[3], line[2]) for line in run["curve"] if len(line) > 3 and None not in (line[2], line[3])
+                    (epoch.minutes, epoch.texts) for epoch in run.curve if None not in (epoch.minutes, epoch.texts)
                 ]
                 x, y = zip(*points, strict=True) if points else ((), ())
                 name = label(model, ta) if not place else None
                 here.plot(x, y, label=name, linewidth=1, markersize=3, **style_of(number))
-        best = max((row[task, "equation"][0] for row in MAIN.values() if (task, "equation") in row), default=None)
+        best = max((row[task, "equation"][0] for row in paper.MAIN.values() if (task, "equation") in row), default=None)
         if best is not None:
             here.axhline(best, color=BLACK, linestyle=":", linewidth=1)
         here.set_title(task.upper())
@@ -132,51 +138,55 @@ def minutes(records: Sequence[Record]) -> Any:
 
 def curves(records: Sequence[Record]) -> Any:
     """One panel for each task and model: AR* and NAR* where they were run, as in the paper."""
-    usable = [record for record in records if plain(record) and record["curve"]]
-    models = [m for m in PAIR if any(r["model"] == m for r in usable)]
-    models = models or list(dict.fromkeys(record["model"] for record in usable))[:2]
-    tasks = tasks_of([record for record in usable if record["model"] in models])
+    usable = [record for record in records if record.usual and record.curve]
+    models = [m for m in PAIR if any(r.model == m for r in usable)]
+    models = models or list(dict.fromkeys(record.model for record in usable))[:2]
+    tasks = tasks_of([record for record in usable if record.model in models])
     if not tasks:
         return None
     figure, axes = panels(len(tasks), len(models), 3.4, 2.2)
     for row, task in enumerate(tasks):
         for column, model in enumerate(models):
             here = axes[row][column]
-            runs = [r for r in usable if (r["task"], r["model"]) == (task, model)]
+            runs = [r for r in usable if (r.task, r.model) == (task, model)]
             if not runs:
                 here.set_axis_off()
                 continue
-            run = min(runs, key=lambda r: (r["ta"], r["seed"]))
-            names = ("actions, training", "actions, validation", "texts, validation")
-            for number, (name, colour) in enumerate(zip(names, (RED, BLUE, ORANGE), strict=True)):
-                points = [(epoch, line[number]) for epoch, line in enumerate(run["curve"]) if line[number] is not None]
+            run = min(runs, key=lambda r: (r.ta, r.seed))
+            series = {
+                "actions, training": [epoch.trained for epoch in run.curve],
+                "actions, validation": [epoch.actions for epoch in run.curve],
+                "texts, validation": [epoch.texts for epoch in run.curve],
+            }
+            for number, ((name, values), colour) in enumerate(zip(series.items(), (RED, BLUE, ORANGE), strict=True)):
+                points = [(epoch, value) for epoch, value in enumerate(values) if value is not None]
                 x, y = zip(*points, strict=True) if points else ((), ())
                 here.plot(x, y, STYLES[number], color=colour, label=name, marker=MARKS[number], markersize=3)
-            here.axvline(run["best_epoch"], color=GREEN, linestyle=(0, (4, 3)), label="the epoch that is kept")
-            here.set(title=f"{task.upper()}, {label(model, run['ta'])}, keeps epoch {run['best_epoch']}")
-            here.set(ylim=(0, 101), xlim=(-0.3, max(len(run["curve"]) - 0.7, 1)), xlabel="epoch", ylabel="accuracy, %")
+            here.axvline(run.best_epoch, color=GREEN, linestyle=(0, (4, 3)), label="best epoch")
+            here.set(title=f"{task.upper()}, {label(model, run.ta)}, keeps epoch {run.best_epoch}")
+            here.set(ylim=(0, 101), xlim=(-0.3, max(len(run.curve) - 0.7, 1)), xlabel="epoch", ylabel="accuracy, %")
             here.xaxis.get_major_locator().set_params(integer=True)
     share_legend(figure, axes, columns=2)
     return figure
 
 
-def times(timing: dict[str, Any]) -> Any:
+def times(timing: Timing) -> Any:
     """Bars for both agents, with the ratio above."""
     if not timing:
         return None
     figure, axes = panels(1, 2, 3.6, 2.8)
-    tasks = tasks_of([{"task": task} for task in timing])
+    tasks = in_order(timing)
     for here, what, title in zip(axes[0], ("action", "text"), ("per action", "per returned text"), strict=True):
         highest = 0.0
-        for number, (model, colour) in enumerate((("ar-star", ORANGE), ("nar-star", BLUE))):
-            heights = [timing[task]["agents"][model][what] for task in tasks]
+        for number, (model, colour) in enumerate(zip(PAIR, (ORANGE, BLUE), strict=True)):
+            heights = [getattr(timing[task].agents[model], what) for task in tasks]
             places = [index + (number - 0.5) * 0.38 for index in range(len(tasks))]
-            here.bar(places, heights, 0.36, color=colour, hatch=HATCHES[number], edgecolor="white", label=LABELS[model])
+            here.bar(places, heights, 0.36, color=colour, hatch=HATCHES[number], edgecolor="white", label=label(model))
             highest = max(highest, *heights)
         for index, task in enumerate(tasks):
-            top = max(times_of[what] for times_of in timing[task]["agents"].values())
+            top = max(getattr(found, what) for found in timing[task].agents.values())
             here.annotate(
-                f"{timing[task]['ratio'][what]:.2f}×",
+                f"{getattr(timing[task].ratio, what):.2f}×",
                 (index, top),
                 textcoords="offset points",
                 xytext=(0, 3),
@@ -189,29 +199,25 @@ def times(timing: dict[str, Any]) -> Any:
 
 
 def replacements(records: Sequence[Record]) -> Any:
-    """Bars in two groups: games whose Levenshtein expert replaces, and the others."""
-    usable = [
-        record
-        for record in records
-        if record["task"] == "aec" and record["model"] == "nar-star" and record["by_replace"]
-        and record["metric"] in ("lcs", "levenshtein")
-    ]  # fmt: skip
-    if {record["metric"] for record in usable} != {"lcs", "levenshtein"}:
+    """Bars in two groups: games whose expert replaces, and the others."""
+    cells = [r for r in records if (r.task, r.model) == (paper.REPLACE_TASK, paper.REPLACE_MODEL) and r.by_replace]
+    if not {record.metric for record in cells} >= paper.REPLACE_METRICS.keys():
         return None
     figure, axes = panels(1, 1, 5.2, 3.0)
-    here, groups = axes[0][0], ("without", "with")
-    bars = [("lcs", False), ("levenshtein", False), ("lcs", True), ("levenshtein", True)]
-    for number, (metric, ta) in enumerate(bars):
-        runs = [record["by_replace"] for record in usable if (record["metric"], record["ta"]) == (metric, ta)]
+    here = axes[0][0]
+    groups: tuple[Literal["with", "without"], ...] = ("without", "with")
+    colours = dict(zip(paper.REPLACE_METRICS, (ORANGE, BLUE), strict=True))
+    for number, (ta, metric) in enumerate(product((False, True), paper.REPLACE_METRICS)):
+        runs = [record.by_replace for record in cells if (record.metric, record.ta) == (metric, ta)]
         for index, group in enumerate(groups):
             values = [100 * run[group][0] / run[group][1] for run in runs if group in run]
             if not values:
                 continue
-            name = {"lcs": "LCS", "levenshtein": "Levenshtein"}[metric] + (" + TA" if ta else "")
+            name = paper.REPLACE_METRICS[metric] + (TA if ta else "")
             place = index + (number - 1.5) * 0.2
             spread = stdev(values) if len(values) > 1 else 0
             here.bar(
-                place, mean(values), 0.18, yerr=spread or None, color=ORANGE if metric == "lcs" else BLUE,
+                place, mean(values), 0.18, yerr=spread or None, color=colours[metric],
                 hatch="//" if ta else "", edgecolor="white", label=name if index == 0 else None, capsize=2,
             )  # fmt: skip
             here.annotate(
@@ -231,48 +237,48 @@ def replacements(records: Sequence[Record]) -> Any:
 
 def lengths(records: Sequence[Record]) -> Any:
     """A line for each method, a panel for each task."""
-    usable = [record for record in records if plain(record) and record["by_length"]]
+    usable = [record for record in records if record.usual and record.by_length]
     if not usable:
         return None
     tasks, methods = tasks_of(usable), methods_of(usable)
     figure, axes = panels(1, len(tasks), 3.4, 3.2)
     for here, task in zip(axes[0], tasks, strict=True):
         for number, method in enumerate(methods):
-            runs = [r["by_length"] for r in usable if r["task"] == task and (r["model"], r["ta"]) == method]
-            points = sorted({int(length) for run in runs for length in run})
+            runs = [r.by_length for r in usable if r.task == task and (r.model, r.ta) == method]
+            points = sorted({length for run in runs for length in run})
             if not points:
                 continue
-            found = [[run[str(x)][0] / run[str(x)][1] for run in runs if str(x) in run] for x in points]
+            found = [[run[x][0] / run[x][1] for run in runs if x in run] for x in points]
             means = [100 * mean(values) for values in found]
             here.plot(points, means, markersize=4, label=label(*method), **style_of(number))
-        games = games_by_length([r["by_length"] for r in usable if r["task"] == task])
+        games = games_by_length([r.by_length for r in usable if r.task == task])
         here.set_xticks([*games], [f"{length}\n({count:,})" for length, count in games.items()])
         here.set(title=task.upper(), xlabel="steps of the expert (games)", ylabel="right, %", ylim=(0, 101))
     share_legend(figure, axes, columns=6)
     return figure
 
 
-def games_by_length(found: Sequence[dict[str, list[int]]]) -> dict[int, int]:
+def games_by_length(found: Sequence[dict[int, Share]]) -> dict[int, int]:
     """How many games a cell has of each length."""
-    lengths_there = sorted({int(length) for run in found for length in run})
-    return {length: max(run[str(length)][1] for run in found if str(length) in run) for length in lengths_there}
+    lengths_there = sorted({length for run in found for length in run})
+    return {length: max(run[length][1] for run in found if length in run) for length in lengths_there}
 
 
 def failures(records: Sequence[Record]) -> Any:
     """For each task, methods by what went wrong, as a table of shades with the numbers written in."""
-    usable = [record for record in records if plain(record) and record["games"]]
+    usable = [record for record in records if record.usual and record.games]
     if not usable:
         return None
     tasks, methods = tasks_of(usable), methods_of(usable)
-    if not any(record["failures"] for record in usable):
+    if not any(record.failures for record in usable):
         return None
-    kinds = [kind for kind in FAILURES if kind != "not read" or any(kind in record["failures"] for record in usable)]
+    kinds = [kind for kind in FAILURES if kind != "not read" or any(kind in record.failures for record in usable)]
     figure, axes = panels(1, len(tasks), 1.2 + 0.62 * len(kinds), 1.2 + 0.26 * len(methods))
     for column, (here, task) in enumerate(zip(axes[0], tasks, strict=True)):
         grid = []
         for method in methods:
-            runs = [r for r in usable if r["task"] == task and (r["model"], r["ta"]) == method]
-            shares = [[100 * r["failures"].get(kind, 0) / r["games"] for r in runs] for kind in kinds]
+            runs = [r for r in usable if r.task == task and (r.model, r.ta) == method]
+            shares = [[100 * r.failures.get(kind, 0) / r.games for r in runs] for kind in kinds]
             grid.append([mean(values) if values else float("nan") for values in shares])
         shades = here.imshow(grid, cmap="cividis", vmin=0, vmax=60, aspect="auto")
         for y, line in enumerate(grid):
@@ -297,8 +303,8 @@ def failures(records: Sequence[Record]) -> Any:
     return figure
 
 
-# What a report shows, in this order: the caption, and who draws it.
-ARTISTS: dict[str, tuple[str, Callable[[Sequence[Record], dict[str, Any]], Any]]] = {
+# The figures of a report in order: caption, and function that draws it.
+ARTISTS: dict[str, tuple[str, Callable[[Sequence[Record], Timing], Any]]] = {
     "learning-curves": (
         "Learning curves: action accuracy in training and validation, accuracy of returned texts in validation; "
         "the dashed line marks the epoch that early stopping keeps.",
@@ -313,8 +319,9 @@ ARTISTS: dict[str, tuple[str, Callable[[Sequence[Record], dict[str, Any]], Any]]
         "above the bars, how many times longer AR* takes.",
         lambda records, timing: times(timing),
     ),
-    "metrics-aec": (
-        "NAR* on AEC, trained with LCS and with Levenshtein edits, by whether the Levenshtein expert replaces.",
+    f"metrics-{paper.REPLACE_TASK}": (
+        f"{label(paper.REPLACE_MODEL)} on {paper.REPLACE_TASK.upper()}, trained with "
+        f"{' and '.join(paper.REPLACE_METRICS.values())} edits, by whether the task's own expert replaces.",
         lambda records, timing: replacements(records),
     ),
     "by-length": (
@@ -322,7 +329,7 @@ ARTISTS: dict[str, tuple[str, Callable[[Sequence[Record], dict[str, Any]], Any]]
         lambda records, timing: lengths(records),
     ),
     "failures": (
-        "Where wrong games first leave the expert's way, in percent of all games.",
+        "The first mistake of each wrong game, in percent of all games.",
         lambda records, timing: failures(records),
     ),
 }

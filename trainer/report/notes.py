@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainer.report.collect import Record
-from trainer.report.paper import PAIR, SIZES
+from trainer.report.paper import ABLATION_METRIC, ABLATION_TASK, PAIR, SIZES
 from trainer.report.tables import Order, Table
 
 
@@ -56,12 +56,12 @@ def remarks(found: Table, records: Sequence[Record]) -> list[str]:
     if found.key == "metrics":
         longest: dict[str, int] = {}
         for record in records:
-            if record["task"] == "aes" and record["model"] in PAIR and record.get("max_steps"):
-                metric = record["metric"] or "span"
-                longest[metric] = max(longest.get(metric, 0), record["max_steps"])
+            if record.task == ABLATION_TASK and record.model in PAIR:
+                metric = record.metric or ABLATION_METRIC
+                longest[metric] = max(longest.get(metric, 0), record.max_steps)
         lines += [f"T_max with {metric} edits: {steps}." for metric, steps in longest.items()]
     for task in dict.fromkeys(task for task, _ in found.columns):
-        sizes = [record["size"] for record in records if record["task"] == task and record.get("size")]
+        sizes = [record.size for record in records if record.task == task and record.size]
         others = dict.fromkeys(size_text(size) for size in sizes if size != SIZES.get(task, size))
         lines += [f"{task.upper()} here has {ours}; the paper's has {size_text(SIZES[task])}." for ours in others]
     return lines

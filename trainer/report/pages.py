@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from trainer.core.markdown import markdown_templates
-from trainer.report.collect import Record
+from trainer.report.collect import Record, Timing
 from trainer.report.figures import Figures
 from trainer.report.notes import order_line, remarks, with_spread
 from trainer.report.tables import SHORT, Table, label, orders
@@ -24,7 +24,7 @@ class Page:
     records: Sequence[Record]
     tables: Sequence[Table]
     figures: Figures
-    timing: dict[str, Any]
+    timing: Timing
     games: Sequence[dict[str, Any]] = ()
 
 

@@ -1,12 +1,18 @@
-"""The paper's own figures: mean and, where it gives one, standard deviation of five runs, in percent."""
+"""The paper's tables as reference data: mean and, where it gives one, standard deviation of five runs, in percent.
+
+What a report knows of tasks, metrics and designs is here, because the paper's tables name them.
+"""
 
 from __future__ import annotations
 
+from trainer.sweeps.result import Measure
+
 Figure = tuple[float, float | None]
-Column = tuple[str, str]  # (task, measure)
+Column = tuple[str, Measure]  # (task, measure)
 
 TASKS = ("aor", "aes", "aec")
 PAIR = ("ar-star", "nar-star")  # the agents whose times, curves and metrics it compares
+BASELINES = ("end2end", "tagging", "recurrence")  # the first block of the main table
 SIZES = {
     "aor": {"n": 10, "l": 5, "d": 10_000},
     "aes": {"n": 100, "l": 5, "d": 10_000},
@@ -71,7 +77,18 @@ DECODERS = {
     ("nar-star", True): MAIN["nar-star", True],
 }
 
-# (design, model, trajectory augmentation), on AES
+# The tables of designs and metrics are about one task. A cell that names neither uses the task's own.
+ABLATION_TASK = "aes"
+ABLATION_METRIC, ABLATION_DESIGN = "span", "span"
+DESIGN_HEADS = {
+    "span": "#1 [left, right, token]",
+    "span2": "#2 [left, token, right]",
+    "span3": "#3 [token, left, right]",
+}
+METRIC_HEADS = {"span": "SELF (spans)", "levenshtein": "Levenshtein"}
+METRIC_DESIGNS = ("span", "edit")  # the designs of these metrics
+
+# (design, model, trajectory augmentation)
 DESIGNS = {
     ("span", "ar-star", False): _row("99.27±0.32 93.57±2.91", AES),
     ("span", "nar-star", False): _row("99.51±0.13 95.67±0.93", AES),
@@ -87,10 +104,14 @@ DESIGNS = {
     ("span3", "nar-star", True): _row("99.61±0.06 96.55±0.46", AES),
 }
 
-# (metric, model), on AES without augmentation
+# (metric, model), without augmentation
 METRICS = {
     ("span", "ar-star"): _row("99.27±0.32 93.57±2.91", AES),
     ("span", "nar-star"): _row("99.51±0.13 95.67±0.93", AES),
     ("levenshtein", "ar-star"): _row("69.53±2.29 18.37±0.70", AES),
     ("levenshtein", "nar-star"): _row("67.58±0.87 17.93±0.07", AES),
 }
+
+# The figure of games with and without replacements: one agent on one task, trained with either metric.
+REPLACE_TASK, REPLACE_MODEL = "aec", "nar-star"
+REPLACE_METRICS = {"lcs": "LCS", "levenshtein": "Levenshtein"}

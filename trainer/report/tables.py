@@ -8,36 +8,29 @@ from itertools import combinations
 from statistics import mean, stdev
 from typing import Any
 
+from trainer.models.zoo import MODELS
 from trainer.report import paper
-from trainer.report.collect import Record, plain, split_of
+from trainer.report.collect import Record
 from trainer.report.paper import Column, Figure
+from trainer.sweeps.result import Measure
 
-LABELS = {
-    "end2end": "End2end",
-    "tagging": "Tagging",
-    "recurrence": "Recurrence",
-    "recurrence-star": "Recurrence*",
-    "ar": "AR",
-    "ar-star": "AR*",
-    "nar": "NAR",
-    "nar-star": "NAR*",
-    "linear": "Linear",
-    "decoder0": "Decoder0",
-    "shared-d2": "Shared D2",
-    "planner": "Planner",
-}
 TA = " + TA"
-OURS: dict[tuple[str, bool], dict[Column, Figure]] = {("planner", False): {}, ("planner", True): {}}  # not in the paper
-SHORT = {"token": "Tok.", "sequence": "Seq.", "equation": "Eq."}
+SHORT: dict[Measure, str] = {"token": "Tok.", "sequence": "Seq.", "equation": "Eq."}
+# The paper's models in its order, and the rows of the main table for models of the zoo that it does not have.
+ORDER = tuple(dict.fromkeys(model for model, _ in (*paper.MAIN, *paper.DECODERS)))
+OURS: dict[tuple[str, bool], dict[Column, Figure]] = {
+    (model, ta): {} for model in MODELS if model not in ORDER for ta in (False, True)
+}
 
 
 def label(model: str, ta: bool = False) -> str:
-    """A method as the paper writes it.
+    """A method as the paper writes it; short words are acronyms.
 
-    >>> label("nar-star", True)
-    'NAR* + TA'
+    >>> label("nar-star", True), label("shared-d2"), label("planner")
+    ('NAR* + TA', 'Shared D2', 'Planner')
     """
-    return LABELS.get(model, model) + (TA if ta else "")
+    words = [word.upper() if len(word) <= 3 else word[:1].upper() + word[1:] for word in model.split("-")]
+    return " ".join(words).replace(" Star", "*") + (TA if ta else "")
 
 
 @dataclass(frozen=True)
@@ -66,7 +59,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """One method: what leads the row, and its cells by column."""
+    """One method: the first cells of the row, and its entries by column."""
 
     head: tuple[str, ...]
     block: Hashable
@@ -106,7 +99,7 @@ def make(
         mine = [record for record in records if belongs(name, record)]
         cells = {
             (task, measure): Entry(
-                tuple(r["scores"][measure] for r in mine if r["task"] == task and measure in r["scores"]),
+                tuple(r.scores[measure] for r in mine if r.task == task and measure in r.scores),
                 theirs.get((task, measure)),
             )
             for task, measure in columns
@@ -116,7 +109,7 @@ def make(
 
 
 def _marked(rows: list[Row], columns: tuple[Column, ...]) -> list[Row]:
-    """Mark the best of each block and of all, among rows that were run; alone, or all equal, nobody is the best."""
+    """Mark the best of each block and of all, among rows that were run, unless all are equal."""
     marked = []
     for row in rows:
         cells = {}
@@ -137,73 +130,68 @@ def _marked(rows: list[Row], columns: tuple[Column, ...]) -> list[Row]:
 
 def tables(records: Sequence[Record]) -> list[Table]:
     """All tables of the paper; what was not run is empty."""
-
     others = [record for record in records if not standard(record)]
     records = [record for record in records if standard(record)]
 
     def method(name: Any, record: Record) -> bool:
-        return plain(record) and (record["model"], record["ta"]) == name
+        return record.usual and (record.model, record.ta) == name
 
     def design(name: Any, record: Record) -> bool:
-        chosen = record["design"] or "span"
-        metric = record["metric"] or "span"
-        return record["task"] == "aes" and metric == "span" and (chosen, record["model"], record["ta"]) == name
+        usual = (record.metric or paper.ABLATION_METRIC) == paper.ABLATION_METRIC
+        used = record.design or paper.ABLATION_DESIGN
+        return record.task == paper.ABLATION_TASK and usual and (used, record.model, record.ta) == name
 
     def metric(name: Any, record: Record) -> bool:
-        chosen = record["metric"] or "span"
-        usual = record["design"] in ("span", "edit", "", None)
-        return record["task"] == "aes" and usual and not record["ta"] and (chosen, record["model"]) == name
+        usual = not record.design or record.design in paper.METRIC_DESIGNS
+        used = record.metric or paper.ABLATION_METRIC
+        return record.task == paper.ABLATION_TASK and usual and not record.ta and (used, record.model) == name
 
-    numbers = {
-        "span": "#1 [left, right, token]",
-        "span2": "#2 [left, token, right]",
-        "span3": "#3 [token, left, right]",
-    }
-    metrics = {"span": "SELF (spans)", "levenshtein": "Levenshtein"}
-    groups = {"end2end": 0, "tagging": 0, "recurrence": 0, "planner": 2}
+    def block(name: Any) -> Hashable:
+        return name[1], 0 if name[0] in paper.BASELINES else 1 if name[0] in ORDER else 2
+
+    task = paper.ABLATION_TASK.upper()
     return [
         make(
             "main", "Main table", ("Method",), paper.COLUMNS, paper.MAIN | OURS,
-            lambda name: (label(*name),), lambda name: (name[1], groups.get(name[0], 1)), method, records,
+            lambda name: (label(*name),), block, method, records,
         ),
         make(
             "decoders", "Same encoder, other decoders", ("Decoder",), paper.COLUMNS, paper.DECODERS,
             lambda name: (label(*name),), lambda name: name[1], method, records,
         ),
         make(
-            "designs", "Action designs on AES", ("Design", "Method"), paper.AES, paper.DESIGNS,
-            lambda name: (numbers[name[0]], label(*name[1:])), lambda name: (name[0], name[2]), design, records,
+            "designs", f"Action designs on {task}", ("Design", "Method"), paper.AES, paper.DESIGNS,
+            lambda name: (paper.DESIGN_HEADS[name[0]], label(*name[1:])), lambda name: (name[0], name[2]),
+            design, records,
         ),
         make(
-            "metrics", "Edit metrics on AES", ("Edit metric", "Method"), paper.AES, paper.METRICS,
-            lambda name: (metrics[name[0]], label(name[1])), lambda name: name[0], metric, records,
+            "metrics", f"Edit metrics on {task}", ("Edit metric", "Method"), paper.AES, paper.METRICS,
+            lambda name: (paper.METRIC_HEADS[name[0]], label(name[1])), lambda name: name[0], metric, records,
         ),
         *other_tables(others),
     ]  # fmt: skip
 
 
 def standard(record: Record) -> bool:
-    """Whether a cell belongs to a table of the paper: one of its tasks as it stands, on the test split."""
-    return record["task"] in paper.TASKS and not record.get("label") and split_of(record) == "test"
+    """Whether a cell belongs to a table of the paper: one of its tasks without a label, on the test split."""
+    return record.task in paper.TASKS and not record.label and record.split == "test"
 
 
 def other_tables(records: Sequence[Record]) -> list[Table]:
-    """What the paper has no table for, split by split: other tasks, and cells with a label of their own."""
+    """What the paper has no table for, split by split: other tasks, and cells with a label."""
     found = []
-    for split in sorted({split_of(record) for record in records}):
-        here = [record for record in records if split_of(record) == split]
-        rows: dict[Any, dict[Column, Figure]] = {
-            (record["model"], record["ta"], record.get("label") or ""): {} for record in here
-        }
+    for split in sorted({record.split for record in records}):
+        here = [record for record in records if record.split == split]
+        rows: dict[Any, dict[Column, Figure]] = {(record.model, record.ta, record.label): {} for record in here}
         columns: dict[Column, None] = {}
         for record in here:
-            measures = [measure for measure in SHORT if measure in record["scores"]]
-            columns |= {(record["task"], measure): None for measure in measures[-1:]}
+            measures = [measure for measure in SHORT if measure in record.scores]
+            columns |= {(record.task, measure): None for measure in measures[-1:]}
         found.append(
             make(
                 f"other-{split}", f"Other cells, {split} split", ("Method",), tuple(columns), rows,
                 lambda name: (label(*name[:2]) + (f", {name[2]}" if name[2] else ""),), lambda name: None,
-                lambda name, record: (record["model"], record["ta"], record.get("label") or "") == name, here,
+                lambda name, record: (record.model, record.ta, record.label) == name, here,
             )
         )  # fmt: skip
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -13,7 +12,7 @@ from trainer.agent import Agent
 from trainer.data.dataset import Dataset
 from trainer.data.encode import load_pairs
 from trainer.game.play import act, play
-from trainer.report.collect import Record, plain
+from trainer.report.collect import Record, TaskTiming, Times, Timing
 from trainer.report.paper import PAIR
 
 GAMES = 512
@@ -23,7 +22,7 @@ REPEATS = 3
 def best_in_turns(
     works: Mapping[str, Callable[[], object]], repeats: int = REPEATS, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, float]:
-    """The shortest time of each, taken in turns so that all meet the same machine; the first turn only warms up."""
+    """The shortest time of each, measured alternately so that all meet the same machine; the first round warms up."""
     best = dict.fromkeys(works, float("inf"))
     for turn in range(repeats + 1):
         for name, work in works.items():
@@ -34,8 +33,8 @@ def best_in_turns(
     return best
 
 
-def time_agents(agents: Mapping[str, Agent], where: str | Path, repeats: int = REPEATS) -> tuple[dict[str, Any], int]:
-    """Microseconds an action and a returned text for each agent on test sources of a dataset, and how many."""
+def time_agents(agents: Mapping[str, Agent], where: str | Path, repeats: int = REPEATS) -> tuple[dict[str, Times], int]:
+    """The times of each agent on test sources of a dataset, and how many sources."""
     dataset = Dataset(where)
     loaded = {name: load_pairs(dataset, "test", agent.contract) for name, agent in agents.items()}
     sources = {name: (pairs.states[:GAMES].long(), pairs.lengths[:GAMES].long()) for name, pairs in loaded.items()}
@@ -51,17 +50,15 @@ def time_agents(agents: Mapping[str, Agent], where: str | Path, repeats: int = R
 
     actions = best_in_turns({name: lambda name=name: decide(name) for name in agents}, repeats)  # type: ignore[misc]
     texts = best_in_turns({name: lambda name=name: finish(name) for name in agents}, repeats)  # type: ignore[misc]
-    times = {name: {"action": 1e6 * actions[name] / games, "text": 1e6 * texts[name] / games} for name in agents}
-    return times, games
+    return {name: Times(1e6 * actions[name] / games, 1e6 * texts[name] / games) for name in agents}, games
 
 
-def measure(runs: Path, records: list[Record]) -> tuple[dict[str, Any], list[str]]:
-    """For every task that has both agents: their times in one go, and how many times longer the first takes; and what
-    could not be measured, in lines."""
-    found: dict[str, Any] = {}
+def measure(runs: Path, records: list[Record]) -> tuple[Timing, list[str]]:
+    """The times of every task that has both agents, and a line for each task that could not be measured."""
+    found: Timing = {}
     skipped = []
-    for task in dict.fromkeys(record["task"] for record in records):
-        chosen = _same_cell(runs, [r for r in records if r["task"] == task and plain(r) and not r.get("label")])
+    for task in dict.fromkeys(record.task for record in records):
+        chosen = _same_cell(runs, [r for r in records if r.task == task and r.usual and not r.label])
         if not chosen:
             continue
         agents = {name: Agent.from_pretrained(folder) for name, folder in chosen.items()}
@@ -70,8 +67,9 @@ def measure(runs: Path, records: list[Record]) -> tuple[dict[str, Any], list[str
             skipped.append(f"{task.upper()}: inference time not measured: no dataset in {where}")
             continue
         times, games = time_agents(agents, where)
-        ratio = {what: times[PAIR[0]][what] / times[PAIR[1]][what] for what in ("action", "text")}
-        found[task] = {"agents": times, "ratio": ratio, "games": games, "threads": torch.get_num_threads()}
+        first, second = (times[name] for name in PAIR)
+        ratio = Times(first.action / second.action, first.text / second.text)
+        found[task] = TaskTiming(times, ratio, games, torch.get_num_threads())
     return found, skipped
 
 
@@ -79,9 +77,9 @@ def _same_cell(runs: Path, records: list[Record]) -> dict[str, Path]:
     """The folders of both agents with the same augmentation and seed, weights included."""
     for record in records:
         found = {
-            other["model"]: runs / other["name"]
+            other.model: runs / other.name
             for other in records
-            if (other["ta"], other["seed"]) == (record["ta"], record["seed"]) and other["model"] in PAIR
+            if (other.ta, other.seed) == (record.ta, record.seed) and other.model in PAIR
         }
         if len(found) == len(PAIR) and all((folder / "best.safetensors").is_file() for folder in found.values()):
             return {name: found[name] for name in PAIR}

@@ -7,12 +7,20 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from trainer.core.errors import BadData, Failed
-from trainer.report.collect import RESULTS, Record, alike, collect, games_of, read_object, results, split_of
+from trainer.core.errors import Failed
+from trainer.report.collect import (
+    RESULTS,
+    Record,
+    Timing,
+    check_comparable,
+    collect,
+    games_of,
+    read_results,
+    write_results,
+)
 from trainer.report.figures import ARTISTS, KINDS, draw
 from trainer.report.notes import summary
 from trainer.report.pages import Page, html_page, markdown_page
-from trainer.report.paper import PAIR
 from trainer.report.tables import tables
 from trainer.training.checkpoint import write
 
@@ -27,10 +35,10 @@ def report(
     several of them is taken from the first, so new runs can be added to kept results.
     """
     places = chosen([runs] if isinstance(runs, Path) else runs)
-    records = alike(sorted(chain(*places.values()), key=lambda record: record["name"].split("/")))
-    timing, skipped, games = dict[str, Any](), list[str](), list[dict[str, Any]]()
+    records = check_comparable(sorted(chain(*places.values()), key=lambda record: record.name.split("/")))
+    timing, skipped, games = Timing(), list[str](), list[dict[str, Any]]()
     for place, cells in places.items():
-        times: dict[str, Any] = read_timing(place) if place.is_file() else {}
+        times: Timing = read_results(place).timing if place.is_file() else {}
         if timed and place.is_dir():
             from trainer.report.timing import measure
 
@@ -42,7 +50,7 @@ def report(
     files = {
         "report.html": html_page(page).encode(),
         "report.md": markdown_page(page).encode(),
-        RESULTS: results(records, timing).encode(),
+        RESULTS: write_results(records, timing).encode(),
     }
     for name, (_, pictures) in page.figures.items():
         files |= {f"figures/{name}.{kind}": content for kind, content in pictures.items()}
@@ -64,24 +72,12 @@ def chosen(places: Sequence[Path]) -> dict[Path, list[Record]]:
     seen: set[str] = set()
     found = {}
     for place in places:
-        found[place] = [record for record in collect(place) if record["name"] not in seen]
-        seen |= {record["name"] for record in found[place]}
+        found[place] = [record for record in collect(place) if record.name not in seen]
+        seen |= {record.name for record in found[place]}
     return found
-
-
-def read_timing(path: Path) -> dict[str, Any]:
-    """The inference times of an earlier report."""
-    timing = read_object(path).get("timing", {})
-    try:
-        for found in timing.values():
-            for times in (*(found["agents"][name] for name in PAIR), found["ratio"]):
-                _ = [float(times[what]) for what in ("action", "text")]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise BadData(f"{path}: field timing: not the times of a report") from error
-    return dict(timing)
 
 
 def gallery(runs: Path, records: list[Record]) -> list[dict[str, Any]]:
     """The games that the evaluations kept, by cell."""
-    kept = [{"name": record["name"], "games": games_of(runs / record["name"], split_of(record))} for record in records]
+    kept = [{"name": record.name, "games": games_of(runs / record.name, record.split)} for record in records]
     return [cell for cell in kept if cell["games"]]

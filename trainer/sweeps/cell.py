@@ -1,13 +1,12 @@
-"""One cell of a sweep in a process of its own: ``python -m trainer.sweeps.cell`` reads it from standard input.
+"""One cell of a sweep in a process of its own: ``python -m trainer.sweeps.cell`` reads a job from standard input.
 
-The input stays open as long as the sweep lives; when it closes the cell ends at once, so that nobody trains on for a
-sweep that was killed. Everything on disk appears in one move, so a cell can end at any moment.
+The input stays open as long as the sweep runs; when it closes, the cell exits at once, so that no cell outlives a sweep
+that was killed. Every file is written atomically, so a cell can be killed at any time.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import platform
 import signal
@@ -15,24 +14,44 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, get_args
+
+import msgspec
+from msgspec import Struct
 
 from trainer.core.errors import BadData, TrainerError
 from trainer.core.progress import Reporter
-from trainer.training.checkpoint import write_json
+from trainer.core.records import decode
+from trainer.sweeps.grid import GridCell, SweepDataset
+from trainer.sweeps.result import CELL, CellResult, Measure, write_cell
 
-CELL = "cell.json"  # written last: no such file, not finished
-FORMAT = 1
-SIZE = ("n", "l", "d")  # of a dataset that was generated
+SIZE = ("n", "l", "d")  # of a generated dataset
 
 
-def end_with_the_sweep() -> None:
-    """End this process when whoever started it is gone."""
+class CellJob(Struct, frozen=True):
+    """What the runner writes to the standard input of a cell."""
+
+    cell: GridCell
+    out: str  # the folder of the sweep
+    threads: int
+    device: str
+    verbose: bool  # whether progress goes to standard error, or into the cell's log
+
+
+class CellStatus(Struct, frozen=True):
+    """What a cell that did not finish prints: why."""
+
+    error: str = ""
+    skipped: str = ""
+
+
+def exit_with_the_sweep() -> None:
+    """Exit this process when the sweep that started it is gone."""
 
     def wait() -> None:
-        while sys.stdin.buffer.read(1 << 16):
+        while os.read(0, 1 << 16):  # not sys.stdin: Python could not exit while a thread holds its lock
             pass
-        os._exit(1)
+        os._exit(1)  # sys.exit would end this thread alone
 
     threading.Thread(target=wait, daemon=True).start()
 
@@ -53,74 +72,85 @@ def take_turn(log: IO[str], seconds: float = 20) -> bool:
             time.sleep(0.2)
 
 
-def run_cell(order: dict[str, Any]) -> dict[str, Any]:
-    """Train and evaluate, going on with what is there; returns what ``cell.json`` says.
-
-    Another sweep may have run the cell, or be about to: that is left to it.
-    """
+def run_cell(job: CellJob) -> CellStatus | None:
+    """Train and evaluate, resuming a run that was killed, and write ``cell.json``; the status if it was skipped."""
     import torch
 
-    from trainer.core.config import Config
-    from trainer.evaluation import evaluate_run
-    from trainer.training.fit import fit
-
-    torch.set_num_threads(order["threads"])
-    out, since, busy = Path(order["out"]), time.monotonic(), time.process_time()
-    config = Config.parse(order["config"], "the cell")
+    torch.set_num_threads(job.threads)
+    out = Path(job.out) / job.cell.name
+    out.parent.mkdir(parents=True, exist_ok=True)
     with (out.parent / f"{out.name}.log").open("a") as log:
         if not take_turn(log):
-            return {"left": "another process runs it"}
+            return CellStatus(skipped="another process is running it")
         if (out / CELL).is_file():
-            return {"left": "another process has run it"}
-        described = describe(order["data"], order["cell"])
-        reporter = Reporter() if order["shown"] else Reporter(log)
-        result = fit(order["data"], config, out, resume=True, device=order["device"], save_every=100, reporter=reporter)
-        evaluation = evaluate_run(out, order["device"], order["data"], order["cell"]["split"])
-        record = {
-            "format": FORMAT,
-            **described,
-            "config": config.to_json(),
-            "commands": order["commands"],
-            "build": order["build"],
-            "parameters": result.parameters,
-            "updates": result.updates,
-            "epochs": result.epochs,
-            "best_epoch": result.best_epoch,
-            "finished": result.finished,
-            "train_seconds": round(result.seconds, 1),
-            # With what was done before a kill. CPU seconds are of all threads, on a machine that others may use too.
-            "seconds": round(time.monotonic() - since + result.before[0], 1),
-            "cpu_seconds": round(time.process_time() - busy + result.before[1], 1),
-            "device": device_name(order["device"]),
-            "threads": order["threads"],
-            "evaluation": evaluation,
-        }
-        write_json(out / CELL, record)
-    return record
+            return CellStatus(skipped="another process has finished it")
+        write_cell(out, train(job, out, Reporter() if job.verbose else Reporter(log)))
+    return None
 
 
-def describe(data: str, cell: dict[str, Any]) -> dict[str, Any]:
-    """The cell with what its dataset says of itself; an error if the sweep calls it something else."""
+def train(job: CellJob, out: Path, reporter: Reporter) -> CellResult:
+    """Train and evaluate one cell into its run folder."""
+    from trainer.evaluation import evaluate_run
+    from trainer.training.fit import fit
+    from trainer.training.run import Description
+
+    cell, since, busy = job.cell, time.monotonic(), time.process_time()
+    described, config = describe(cell.dataset), cell.config
+    run = fit(cell.dataset.path, config, out, resume=True, device=job.device, save_every=100, reporter=reporter)
+    evaluation = evaluate_run(out, job.device, cell.dataset.path, cell.split)
+    about = Description.read(out / "config.json")
+    return CellResult(
+        **described,
+        model=cell.model,
+        ta=cell.ta,
+        seed=cell.seed,
+        preset=cell.preset,
+        label=cell.label,
+        split=cell.split,
+        settings={name: value for name, value in config.to_json().items() if name != "seed"},
+        commands=cell.commands(Path(job.out)),
+        build=cell.dataset.build,
+        parameters=run.parameters,
+        updates=run.updates,
+        epochs=run.epochs,
+        best_epoch=run.best_epoch,
+        finished=run.finished,
+        train_seconds=round(run.seconds, 1),
+        seconds=round(time.monotonic() - since + run.before[0], 1),
+        cpu_seconds=round(time.process_time() - busy + run.before[1], 1),
+        device=device_name(job.device),
+        threads=job.threads,
+        versions=about.versions,
+        data=about.data["files"] | evaluation["files"],
+        max_steps=about.contract.max_steps,
+        scores={name: evaluation[key] for name in get_args(Measure) if (key := f"{name}_accuracy") in evaluation},
+        games=evaluation["pairs"],
+    )
+
+
+def describe(dataset: SweepDataset) -> dict[str, Any]:
+    """What a dataset says of itself; an error if the sweep file says something else."""
     from trainer.data.dataset import Dataset
 
-    dataset = Dataset(data)
-    if not dataset.has("expert", "validation"):  # pairs alone, which name no edits
-        return cell
-    contract = dataset.contract(dataset.footers("expert", "validation"))
+    stored = Dataset(dataset.path)
+    claimed = {"task": dataset.task, "metric": dataset.metric, "design": dataset.design}
+    if not stored.has("expert", "validation"):  # pairs alone: there is no metric or design
+        return claimed
+    contract = stored.contract(stored.footers("expert", "validation"))
     found = {"task": contract.task, "metric": contract.metric, "design": contract.design}
     for key, value in found.items():
-        if cell[key] and value != cell[key]:
-            raise BadData(f"{data}: its {key} is {value!r}, the sweep says {cell[key]!r}")
-    pairs = contract.spec.get("pairs")
-    size = {key: pairs[key] for key in SIZE if key in pairs} if isinstance(pairs, dict) else {}
-    return cell | found | {"size": size}
+        if claimed[key] and value != claimed[key]:
+            raise BadData(f"{dataset.path}: {key} is {value!r}, the sweep file says {claimed[key]!r}")
+    pairs = contract.spec.get("pairs", {})
+    size = {key: pairs[key] for key in SIZE if type(pairs.get(key)) is int}
+    return found | {"usual": contract.usual, "size": size}
 
 
-def device_name(asked: str) -> str:
-    """What computed, in words."""
+def device_name(requested: str) -> str:
+    """The hardware that was used."""
     from trainer.core.device import find_device
 
-    device = find_device(asked)
+    device = find_device(requested)
     if device.type == "cuda":
         import torch
 
@@ -129,19 +159,18 @@ def device_name(asked: str) -> str:
 
 
 def main() -> None:
-    """The process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the sweep, which ends its cells
+    """The process: exits with 0 if the cell is finished or skipped."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the sweep, which kills its cells
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    order = json.loads(sys.stdin.buffer.readline())
-    end_with_the_sweep()
+    job = decode(sys.stdin.buffer.readline(), CellJob, "standard input")
+    exit_with_the_sweep()
     try:
-        record = run_cell(order)
+        status, code = run_cell(job), 0
     except TrainerError as error:
-        print(json.dumps({"error": str(error)}), flush=True)
-        os._exit(error.exit_code)
-    answer = {key: record[key] for key in ("evaluation", "seconds", "left") if key in record}
-    print(json.dumps(answer), flush=True)
-    os._exit(0)  # the waiting thread holds the input, and a normal end would wait for it
+        status, code = CellStatus(error=str(error)), error.exit_code
+    if status:
+        print(msgspec.json.encode(status).decode(), flush=True)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

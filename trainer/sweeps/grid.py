@@ -1,4 +1,4 @@
-"""A sweep as a small TOML or YAML file: which cells there are, what each trains on, and where it goes.
+"""A sweep as a small TOML or YAML file: its cells, what each trains on, and where its run goes.
 
     out = "runs/main"
     preset = "cpu"
@@ -14,259 +14,236 @@
     models = ["ar-star", "nar-star"]
     ta = [false, true]
 
-``metric`` and ``design`` of a dataset are named where there is a choice, and chosen by ``metrics`` and ``designs`` of a
-grid; without these a grid uses the first dataset of each task. ``[settings]`` changes the preset for all cells, and
-``settings`` of a grid for its own; a ``label`` keeps cells apart that differ in settings alone. ``split`` says what the
-cells are measured on: ablations belong on ``validation``. In YAML the same keys hold the same lists.
+A dataset names its ``metric`` and ``design`` where there is a choice; a grid selects them with ``metrics`` and
+``designs``, and otherwise uses the first dataset of each task. ``[settings]`` changes the preset for all cells, and
+``settings`` of a grid for its own cells; a ``label`` tells cells apart that differ only in settings. ``split`` is the
+split that the cells are evaluated on: use ``validation`` for ablations. YAML files have the same keys.
 """
 
 from __future__ import annotations
 
-import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
 
 from trainer.core.config import Config, preset
-from trainer.core.errors import BadData, InvalidConfig, MissingExtra
-from trainer.core.format import SplitName
+from trainer.core.errors import BadData, InvalidConfig
+from trainer.core.records import convert
 from trainer.data.hub import SCHEME
 from trainer.data.places import check_url
+from trainer.sweeps.result import Count, Setting
 
-# Without demonstrations there is nothing to augment.
-WITHOUT_TA = ("end2end", "tagging", "recurrence", "recurrence-star")
 MAX_FILE = 1 << 20
-PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:+-]*")  # of a folder's name
+AXES = ("model", "train_on", "seed")  # settings that the grid itself decides
+
+Text = Annotated[str, Meta(min_length=1)]
+Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9_.:+-]*\Z")]  # part of a folder name
+OptionalName = Annotated[str, Meta(pattern=r"\A([A-Za-z0-9][A-Za-z0-9_.:+-]*)?\Z")]
+Label = Annotated[str, Meta(pattern=r"\A([^\W_]|[ .+-])*\Z")]
+Names = Annotated[tuple[Text, ...], Meta(min_length=1)]
+Seeds = Annotated[tuple[Count, ...], Meta(min_length=1)]
+Flags = Annotated[tuple[bool, ...], Meta(min_length=1)]
 
 
-@dataclass(frozen=True)
-class Source:
-    """A dataset that cells train on, and the command that makes it."""
+class SweepDataset(Struct, frozen=True, forbid_unknown_fields=True):
+    """A dataset that cells train on, and the command that builds it: ``[[data]]``."""
 
-    task: str
-    path: str
+    task: Name
+    path: Text
     build: str = ""
-    metric: str = ""
-    design: str = ""
+    metric: OptionalName = ""
+    design: OptionalName = ""
 
     @property
     def name(self) -> str:
-        """For folders and tables: ``aes``, ``aes-levenshtein-edit``."""
+        """For folders: ``aes``, ``aes-levenshtein-edit``."""
         return "-".join(part for part in (self.task, self.metric, self.design) if part)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a folder, not a hub id or a URL."""
+        return "://" not in self.path
 
-@dataclass(frozen=True)
-class Cell:
+    @property
+    def is_built(self) -> bool:
+        """Whether it is a finished dataset folder."""
+        return self.is_local and Path(self.path, "manifest.json").is_file()
+
+    def offers(self, task: str, metric: str | None, design: str | None) -> bool:
+        """Whether a grid that selects these trains on it."""
+        return task == self.task and metric in (None, self.metric) and design in (None, self.design)
+
+
+class Settings(Struct, frozen=True):
+    """What a whole file and each of its grids may set."""
+
+    settings: dict[str, Setting] = {}
+
+    def __post_init__(self) -> None:
+        if taken := next((name for name in AXES if name in self.settings), None):
+            raise ValueError(f"settings: {taken} is an axis of the grid")
+
+
+class Grid(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Every combination of some axes: ``[[grid]]``."""
+
+    tasks: Names
+    models: Names
+    ta: Flags = (False, True)
+    metrics: Names | None = None
+    designs: Names | None = None
+    seeds: Seeds | None = None
+    preset: Text | None = None
+    label: Label = ""
+
+
+class SweepFile(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The content of a sweep file."""
+
+    title: str = ""
+    out: str = ""
+    preset: Text = "cpu"
+    seeds: Seeds = (0,)
+    split: Literal["validation", "test"] = "test"
+    data: Annotated[tuple[SweepDataset, ...], Meta(min_length=1)]
+    grid: Annotated[tuple[Grid, ...], Meta(min_length=1)]
+
+
+class GridCell(Struct, frozen=True):
     """One model, one dataset, one seed."""
 
-    source: Source
+    dataset: SweepDataset
     model: str
     ta: bool
     seed: int
     preset: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: dict[str, Setting] = {}
     label: str = ""
-    split: SplitName = "test"
+    split: Literal["validation", "test"] = "test"
 
     @property
     def name(self) -> str:
-        """Where the cell lies under the folder of the sweep."""
+        """Its folder below that of the sweep."""
         label = f",{self.label.replace(' ', '-')}" if self.label else ""
-        return f"{self.source.name}/{self.model}{'+ta' if self.ta else ''}{label}/seed-{self.seed}"
+        return f"{self.dataset.name}/{self.model}{'+ta' if self.ta else ''}{label}/seed-{self.seed}"
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """The settings that the grid decides."""
+        return {"model": self.model, "train_on": "augmented" if self.ta else "expert", "seed": self.seed}
 
     @property
     def config(self) -> Config:
         """Everything that decides what the cell computes."""
-        train_on = "augmented" if self.ta else "expert"
-        return preset(self.preset, **{**self.settings, "model": self.model, "train_on": train_on, "seed": self.seed})
+        return preset(self.preset, **self.settings, **self.axes)
 
     def commands(self, out: Path) -> list[str]:
-        """The same by hand."""
-        chosen = {
-            "model": self.model,
-            "train_on": "augmented" if self.ta else "expert",
-            "seed": self.seed,
-            **self.settings,
-        }
-        options = [word for key, value in chosen.items() for word in option(key, value)]
-        run = str(out / self.name)
+        """The commands that run the same cell by hand."""
+        options = [word for key, value in (self.axes | self.settings).items() for word in as_option(key, value)]
+        run, path = str(out / self.name), self.dataset.path
         split = [] if self.split == "test" else ["--split", self.split]
-        fit = ["trainer", "fit", self.source.path, "--preset", self.preset, *options, "--out", run]
-        path = self.source.path
-        data = ["--data", path] if "://" in path and not path.startswith(SCHEME) else []  # as a run may not say it
+        fit = ["trainer", "fit", path, "--preset", self.preset, *options, "--out", run]
+        # A run records a folder or a hub id, but no other URL.
+        data = [] if self.dataset.is_local or path.startswith(SCHEME) else ["--data", path]
         return [shlex.join(fit), shlex.join(["trainer", "evaluate", run, *data, *split])]
 
 
-def option(key: str, value: Any) -> list[str]:
+def as_option(name: str, value: Setting) -> list[str]:
     """A setting as it is written on the command line.
 
-    >>> option("train_on", "expert"), option("stream", True)
-    (['--train-on', 'expert'], ['--stream'])
+    >>> as_option("train_on", "expert"), as_option("stream", True), as_option("confidence", False)
+    (['--train-on', 'expert'], ['--stream'], ['--no-confidence'])
     """
-    name = "--" + key.replace("_", "-")
-    if isinstance(value, bool):
-        return [name] if value else [f"--no-{name[2:]}"] if key == "confidence" else []
-    return [name, str(value)]
+    option = name.replace("_", "-")
+    if not isinstance(value, bool):
+        return [f"--{option}", str(value)]
+    if value:
+        return [f"--{option}"]
+    return [f"--no-{option}"] if getattr(Config(), name, False) else []  # only what is on by default can be turned off
 
 
-@dataclass(frozen=True)
-class Sweep:
+class Sweep(Struct, frozen=True):
     """All cells of a file, in the order in which they run."""
 
-    name: str
     title: str
     out: Path
-    cells: tuple[Cell, ...]
+    cells: tuple[GridCell, ...]
+
+    def missing(self) -> list[SweepDataset]:
+        """The datasets that have to be built first."""
+        found = {cell.dataset.path: cell.dataset for cell in self.cells}
+        return [dataset for dataset in found.values() if dataset.is_local and not dataset.is_built]
 
 
 def read_sweep(path: Path, out: Path | None = None, seeds: tuple[int, ...] = (), preset_name: str = "") -> Sweep:
-    """The sweep of a file; what else is given stands in for the file's own, but a grid's own preset stays."""
+    """The sweep of a file. ``seeds`` replaces all seeds; ``preset_name`` replaces the file's preset, not a grid's."""
     values = read_values(path)
-    reader = _Reader(values | ({"preset": preset_name} if preset_name else {}), str(path))
-    cells = list(reader.cells(seeds))
+    file = convert(values | ({"preset": preset_name} if preset_name else {}), SweepFile, path)
+    for dataset in file.data:
+        check_url(dataset.path)
+    cells: list[GridCell] = []
+    for number, grid in enumerate(file.grid):
+        try:
+            cells += expand(file, grid, seeds)
+        except InvalidConfig as error:
+            raise InvalidConfig(f"{path}: grid[{number}]: {error}") from error
     names = [cell.name for cell in cells]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidConfig(f"{path}: the cell {repeated[0]} is asked for twice")
-    folder = out or Path(reader.text(values, "out", "the file", f"runs/{path.stem}"))
-    title = reader.text(values, "title", "the file", path.stem)
-    return Sweep(path.stem, title, folder, tuple(cells))
+        raise InvalidConfig(f"{path}: duplicate cell: {repeated[0]}")
+    cells.sort(key=lambda cell: cell.seed)  # one seed of everything comes first
+    return Sweep(file.title or path.stem, out or Path(file.out or f"runs/{path.stem}"), tuple(cells))
+
+
+def expand(file: SweepFile, grid: Grid, seeds: tuple[int, ...]) -> Iterator[GridCell]:
+    """The cells of one grid; a model without augmentation has only cells without it."""
+    from trainer.models.zoo import find_model
+
+    augmentable = {model: find_model(model).augmentable for model in grid.models}
+    if not any(augmentable.values()) and False not in grid.ta:
+        raise InvalidConfig(f"{grid.models[0]} cannot be augmented: set ta = [false]")
+    settings, chosen = file.settings | grid.settings, tuple(dict.fromkeys(seeds)) or grid.seeds or file.seeds
+    axes = product(grid.tasks, grid.metrics or (None,), grid.designs or (None,), grid.models, grid.ta, chosen)
+    for task, metric, design, model, ta, seed in axes:
+        if ta and not augmentable[model]:
+            continue
+        dataset = next((dataset for dataset in file.data if dataset.offers(task, metric, design)), None)
+        if dataset is None:
+            raise InvalidConfig(f"no [[data]] for {', '.join(part for part in (task, metric, design) if part)}")
+        cell = GridCell(dataset, model, ta, seed, grid.preset or file.preset, settings, grid.label, file.split)
+        _ = cell.config  # invalid settings are reported before anything runs
+        yield cell
 
 
 def read_values(path: Path) -> dict[str, Any]:
-    """What a TOML file says, or a YAML file (``.yaml``, ``.yml``), which is read without its power to make objects."""
+    """The content of a TOML file, or of a YAML file (``.yaml``, ``.yml``), which is loaded without Python objects."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE + 1)
-        if len(content) > MAX_FILE:
-            raise InvalidConfig(f"{path}: more than {MAX_FILE:,} bytes")
-        text = content.decode()
-        return _yaml(text, path) if path.suffix in (".yaml", ".yml") else tomllib.loads(text)
     except OSError as error:
         raise BadData(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidConfig(f"{path}: not a text in UTF-8: {error}") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InvalidConfig(f"{path}: not readable as TOML: {error}") from error
-
-
-def _yaml(text: str, path: Path) -> dict[str, Any]:
+    if len(content) > MAX_FILE:
+        raise InvalidConfig(f"{path}: larger than {MAX_FILE:,} bytes")
     try:
-        import yaml
-    except ImportError as error:
-        raise MissingExtra("PyYAML", "train") from error
+        text = content.decode()
+        return _parse_yaml(text, path) if path.suffix in (".yaml", ".yml") else tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise InvalidConfig(f"{path}: not valid UTF-8: {error}") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InvalidConfig(f"{path}: not valid TOML: {error}") from error
+
+
+def _parse_yaml(text: str, path: Path) -> dict[str, Any]:
+    import yaml
+
     try:
         values = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InvalidConfig(f"{path}: not readable as YAML: {' '.join(str(error).split())[:200]}") from error
-    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
-        raise InvalidConfig(f"{path}: keys with values are needed, found {str(values)[:60]!r}")
+        raise InvalidConfig(f"{path}: not valid YAML: {' '.join(str(error).split())[:200]}") from error
+    if not isinstance(values, dict):
+        raise InvalidConfig(f"{path}: expected a mapping, got {type(values).__name__}")
     return values
-
-
-class _Reader:
-    """Typed access to a sweep file; what is wrong names the file and the place."""
-
-    KNOWN = ("title", "out", "preset", "seeds", "settings", "split", "data", "grid")
-    DATA = ("task", "path", "build", "metric", "design")
-    GRID = ("tasks", "models", "ta", "designs", "metrics", "seeds", "settings", "preset", "label")
-
-    def __init__(self, values: dict[str, Any], where: str) -> None:
-        self.values, self.where = values, where
-        self._only(values, self.KNOWN, "the file")
-
-    def _only(self, table: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
-        if unknown := sorted(set(table) - set(known), key=str):
-            raise InvalidConfig(f"{self.where}: {place}: unknown key {unknown[0]!r}, there are {', '.join(known)}")
-
-    def _list(self, table: Mapping[str, Any], key: str, kind: type, place: str, default: list[Any]) -> list[Any]:
-        found = table.get(key, default)
-        if not isinstance(found, list) or not found or not all(type(entry) is kind for entry in found):
-            raise InvalidConfig(f"{self.where}: {place}: {key}: a list of {kind.__name__} is needed")
-        return found
-
-    def text(self, table: Mapping[str, Any], key: str, place: str, default: str | None = None) -> str:
-        found = table.get(key, default)
-        if not isinstance(found, str) or not found:
-            raise InvalidConfig(f"{self.where}: {place}: {key}: a text is needed")
-        return found
-
-    def _tables(self, key: str) -> list[dict[str, Any]]:
-        found = self.values.get(key, [])
-        if not isinstance(found, list) or not found or not all(isinstance(entry, dict) for entry in found):
-            raise InvalidConfig(f"{self.where}: at least one [[{key}]] is needed")
-        return found
-
-    def sources(self) -> list[Source]:
-        """The datasets of the file."""
-        found = []
-        for number, table in enumerate(self._tables("data"), start=1):
-            place = f"[[data]] {number}"
-            self._only(table, self.DATA, place)
-            required = {key: self.text(table, key, place) for key in ("task", "path")}
-            check_url(required["path"])
-            optional = {key: self.text(table, key, place) for key in ("build", "metric", "design") if key in table}
-            for key, value in (required | optional).items():
-                if key not in ("path", "build") and not PART.fullmatch(value):
-                    raise InvalidConfig(f"{self.where}: {place}: {key}: letters, digits and _ . : + - only")
-            found.append(Source(**required, **optional))
-        return found
-
-    def _chosen(self, sources: list[Source], task: str, metric: str | None, design: str | None, place: str) -> Source:
-        for source in sources:
-            if source.task == task and metric in (None, source.metric) and design in (None, source.design):
-                return source
-        wanted = ", ".join(part for part in (task, metric, design) if part)
-        raise InvalidConfig(f"{self.where}: {place}: no [[data]] for {wanted}")
-
-    def cells(self, seeds: tuple[int, ...]) -> Iterator[Cell]:
-        """Seed by seed, so that one seed of everything is there first."""
-        from trainer.models.zoo import find_model
-
-        sources = self.sources()
-        name = self.text(self.values, "preset", "the file", "cpu")
-        common = self._settings(self.values, "the file")
-        splits: dict[str, SplitName] = {"validation": "validation", "test": "test"}
-        split = splits.get(self.text(self.values, "split", "the file", "test"))
-        if not split:
-            raise InvalidConfig(f"{self.where}: the file: split: validation or test is needed")
-        cells: list[Cell] = []
-        for number, table in enumerate(self._tables("grid"), start=1):
-            place = f"[[grid]] {number}"
-            self._only(table, self.GRID, place)
-            tasks = self._list(table, "tasks", str, place, [])
-            models = self._list(table, "models", str, place, [])
-            flags = self._list(table, "ta", bool, place, [False, True])
-            metrics = self._list(table, "metrics", str, place, []) if "metrics" in table else [None]
-            designs = self._list(table, "designs", str, place, []) if "designs" in table else [None]
-            own = list(dict.fromkeys(seeds)) or self._list(table, "seeds", int, place, self.values.get("seeds", [0]))
-            settings = common | self._settings(table, place)
-            chosen = self.text(table, "preset", place, name)
-            label = self.text(table, "label", place) if "label" in table else ""
-            if not all(character.isalnum() or character in " -+." for character in label):
-                raise InvalidConfig(f"{self.where}: {place}: label: letters, digits, spaces and - + . only")
-            if set(models) <= set(WITHOUT_TA) and False not in flags:
-                raise InvalidConfig(f"{self.where}: {place}: {models[0]} has no augmentation: ta = [false] is needed")
-            for task, metric, design, model, ta, seed in product(tasks, metrics, designs, models, flags, own):
-                if ta and model in WITHOUT_TA:
-                    continue
-                source = self._chosen(sources, task, metric, design, place)
-                cell = Cell(source, model, ta, seed, chosen, settings, label, split)
-                try:
-                    find_model(model)
-                    _ = cell.config  # settings that cannot work are named before anything runs
-                except InvalidConfig as error:
-                    raise InvalidConfig(f"{self.where}: {place}: {error}") from error
-                cells.append(cell)
-        yield from sorted(cells, key=lambda cell: cell.seed)
-
-    def _settings(self, table: Mapping[str, Any], place: str) -> dict[str, Any]:
-        found = table.get("settings", {})
-        if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-            raise InvalidConfig(f"{self.where}: {place}: settings: a table is needed")
-        if taken := sorted({"model", "train_on", "seed"} & set(found)):
-            raise InvalidConfig(f"{self.where}: {place}: settings: {taken[0]} is an axis of the grid")
-        return found

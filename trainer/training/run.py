@@ -26,7 +26,7 @@ from trainer.models.zoo import find_model
 from trainer.training.checkpoint import write, write_json
 from trainer.training.demonstrations import hashes
 
-FORMAT = 1
+FORMAT = 2
 HASH = "sha256"
 PACKAGES = ("aegen", "torch", "pyarrow", "numpy", "safetensors")
 

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from tests.browser import Browser, find_browser
 from tests.pages import ATTACK, check_inert, code_blocks
-from tests.trainer.sweeps.test_runner import write_file
-from trainer.cli.commands import main
+from tests.trainer.sweeps.files import write_file
+from trainer.cli import main
 from trainer.core.errors import BadData
 from trainer.game.outcomes import FAILURES, failure
 from trainer.report.collect import collect
@@ -23,8 +23,8 @@ from trainer.report.figures import comparable
 from trainer.report.notes import summary
 from trainer.report.tables import Entry, orders, tables
 from trainer.report.write import report
+from trainer.sweeps.cell import CellJob, run_cell
 from trainer.sweeps.grid import read_sweep
-from trainer.sweeps.runner import run_sweep
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +32,10 @@ def runs(datasets, tmp_path_factory):
     """A real grid: AR* and NAR*, two seeds, on a small AOR."""
     place = tmp_path_factory.mktemp("grid")
     changes = {'models = ["ar", "nar-star"]': 'models = ["ar-star", "nar-star"]', "[true]": "[false]"}
-    file = write_file(place, datasets["insert"], 60, **changes)
-    run_sweep(read_sweep(file), threads=1, device="cpu", say=lambda line: None)
-    return place / "runs"
+    sweep = read_sweep(write_file(place, datasets["insert"], 40, **changes))
+    for cell in sweep.cells:
+        run_cell(CellJob(cell, str(sweep.out), threads=1, device="cpu", verbose=False))
+    return sweep.out
 
 
 @pytest.fixture(scope="module")
@@ -78,16 +79,14 @@ def written(name, model, ta, seed, scores, folder, task="aor", **more):
     """A cell as a sweep leaves it, with figures of our choice."""
     cell = folder / name
     cell.mkdir(parents=True)
-    evaluation = {f"{key}_accuracy": value for key, value in scores.items()} | {"pairs": 4, "files": {"t": "1" * 64}}
     record = {
-        "task": task, "metric": "", "design": "", "model": model, "ta": ta, "seed": seed, "preset": "cpu", "epochs": 2,
+        "format": 2, "task": task, "metric": "", "design": "", "model": model, "ta": ta, "seed": seed, "preset": "cpu",
+        "epochs": 2,
         "commands": [f"trainer fit {name}"], "build": "", "parameters": 1000, "updates": 10, "best_epoch": 1,
-        "finished": "updates", "train_seconds": 1.0, "seconds": 2.0, "device": "cpu", "threads": 1,
-        "evaluation": evaluation,
+        "finished": "updates", "train_seconds": 1.0, "seconds": 2.0, "cpu_seconds": 2.0, "device": "cpu", "threads": 1,
+        "data": {"expert/train": "0" * 64, "pairs/test": "1" * 64}, "max_steps": 6, "scores": scores, "games": 4,
     }  # fmt: skip
     (cell / "cell.json").write_text(json.dumps(record | more))
-    described = {"contract": {"max_steps": 6}, "data": {"files": {"expert/train": "0" * 64}}, "versions": {}}
-    (cell / "config.json").write_text(json.dumps(described))
     return cell
 
 
@@ -145,7 +144,8 @@ def test_methods_are_compared_within_a_design_and_it_is_named(tmp_path):
     for design, first, second in (("span", 90.0, 80.0), ("span2", 70.0, 60.0)):
         for model, score in (("ar-star", first), ("nar-star", second)):
             where = f"{design}/{model}"
-            written(where, model, True, 0, {"equation": score}, tmp_path, "aes", metric="span", design=design)
+            said = {"metric": "span", "design": design, "usual": design == "span"}
+            written(where, model, True, 0, {"equation": score}, tmp_path, "aes", **said)
     designs = {table.key: table for table in tables(collect(tmp_path))}["designs"]
     order, across = orders(designs)
     assert across.block == "each method, one design against another" and across.agree + len(across.disagree) == 2
@@ -163,29 +163,21 @@ def test_equal_figures_are_no_best(tmp_path):
 def test_only_seeds_are_averaged(known):
     """One figure is never the mean of other settings, other data, or the same seed twice."""
     again = written("again/nar-star/0", "nar-star", False, 0, {"equation": 10.0}, known)
-    with pytest.raises(BadData, match="seed 0 is there twice"):
+    with pytest.raises(BadData, match="duplicate seed 0"):
         collect(known)
-    for change, what in (({"preset": "paper"}, "preset"), ({"config": {"width": 512}}, "settings")):
+    for change, what in (({"preset": "paper"}, "preset"), ({"settings": {"width": 512}}, "settings"),
+                         ({"data": {"expert/train": "2" * 64}}, "data")):  # fmt: skip
         shutil.rmtree(again)
         written("again/nar-star/0", "nar-star", False, 9, {"equation": 10.0}, known, **change)
         with pytest.raises(BadData, match=f"again/nar-star/0 and nar-star/0 differ in their {what}"):
             collect(known)
-    described = json.loads((again / "config.json").read_text())
-    described["data"]["files"] = {"expert/train": "2" * 64}
-    shutil.rmtree(again)
-    written("again/nar-star/0", "nar-star", False, 9, {"equation": 10.0}, known)
-    (again / "config.json").write_text(json.dumps(described))
-    with pytest.raises(BadData, match="differ in their data"):
-        collect(known)
 
 
 def test_the_longest_games_of_both_metrics_are_said(tmp_path):
-    for metric in ("span", "levenshtein"):
-        cell = written(metric, "nar-star", False, 0, {"equation": 1.0}, tmp_path / "runs", "aes", metric=metric)
-        described = json.loads((cell / "config.json").read_text())
-        described["contract"]["max_steps"] = {"span": 6, "levenshtein": 31}[metric]
-        (cell / "config.json").write_text(json.dumps(described))
-    report(tmp_path / "runs", tmp_path)
+    for metric, steps in (("span", 6), ("levenshtein", 31)):
+        said = {"metric": metric, "usual": metric == "span", "max_steps": steps}
+        written(metric, "nar-star", False, 0, {"equation": 1.0}, tmp_path / "runs", "aes", **said)
+    report(tmp_path / "runs", tmp_path, timed=False)
     text = (tmp_path / "report.md").read_text()
     assert "T_max with span edits: 6." in text and "T_max with levenshtein edits: 31." in text
 
@@ -205,14 +197,15 @@ def test_a_report_says_how_many_seeds_and_whether_the_data_is_smaller_than_the_p
 def test_pictures_show_no_labelled_cells_and_one_split(known):
     written("a,x/0", "nar", False, 0, {"equation": 1.0}, known, label="x")
     written("a/validation", "linear", False, 0, {"equation": 1.0}, known, split="validation")
-    assert {record["name"] for record in comparable(collect(known))} == {
+    assert {record.name for record in comparable(collect(known))} == {
         "nar-star/0", "nar-star/1", "nar-star/2", "ar-star/0", "nar/0", "nar-star+ta/0",
     }  # fmt: skip
 
 
 DAMAGE = [
     ("cell.json", "{}"),
-    ("cell.json", '{"task": [], "evaluation": 3}'),
+    ("cell.json", '{"format": 2, "task": [], "scores": 3}'),
+    ("cell.json", '{"format": 1}'),
     ("cell.json", "{" * 3),
     ("outcomes-test.json", '{"rows": 5}'),
     ("outcomes-test.json", '{"rows": [{"source": "1"}]}'),
@@ -233,12 +226,23 @@ def test_a_damaged_cell_is_named(known, tmp_path, name, content):
 
 WRONG_FIELDS = {
     "scores": {"equation": float("nan")}, "by_length": {"2": 5}, "commands": [5], "threads": None, "data": {"x": 1},
-    "train_seconds": "long", "split": "\"><script>", "max_steps": "many",
+    "train_seconds": "long", "split": "\"><script>", "max_steps": "many", "usual": "yes", "seed": 1.5,
+    "curve": [["high"]], "seconds": 1e300, "updates": True,
 }  # fmt: skip
 WRONG_GROUPS = [("by_length", {"two": [1, 2]}), ("by_length", {"2": [0, 0]}), ("by_replace", {"2": [1, 2]})]
 
 
-@pytest.mark.parametrize("change", [{"cells": []}, {"cells": [1]}, {"cells": [{}]}, {"timing": {"aor": 5}}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cells": []},
+        {"cells": [1]},
+        {"cells": [{}]},
+        {"timing": {"aor": 5}},
+        {"format": 1},
+        {"timing": {"aor": {"agents": {}, "ratio": {"action": 1, "text": 1}, "games": 1, "threads": 1}}},
+    ],
+)
 def test_damaged_results_are_named(known, tmp_path, change):
     report(known, tmp_path / "out", timed=False)
     values = json.loads((tmp_path / "out/results.json").read_text())
@@ -266,10 +270,10 @@ def test_new_runs_are_added_to_results_that_were_kept(known, tmp_path):
     written("linear/0", "linear", False, 0, {"equation": 1.0}, tmp_path / "new")
     report([tmp_path / "new", kept], tmp_path / "out", timed=False)
     joined = collect(tmp_path / "out/results.json")
-    assert [record["name"] for record in joined] == sorted(
-        [*(record["name"] for record in collect(kept)), "linear/0"], key=lambda name: name.split("/")
+    assert [record.name for record in joined] == sorted(
+        [*(record.name for record in collect(kept)), "linear/0"], key=lambda name: name.split("/")
     )
-    assert [r["scores"]["equation"] for r in joined if r["name"].startswith("nar-star/")] == [60.0, 70.0, 64.0]
+    assert [r.scores["equation"] for r in joined if r.name.startswith("nar-star/")] == [60.0, 70.0, 64.0]
     # What is added must be comparable with what is there.
     written("nar-star/7", "nar-star", False, 7, {"equation": 70.0}, tmp_path / "other", preset="paper")
     done = CliRunner().invoke(main, ["report", str(tmp_path / "other"), str(kept), "--out", str(tmp_path / "none")])
@@ -297,7 +301,7 @@ def test_every_cell_has_its_commands_and_hashes(runs, made):
         cell = json.loads(path.read_text())
         for text in (page, html):
             assert all(command in text for command in cell["commands"])
-            assert all(digest in text for digest in cell["evaluation"]["files"].values())
+            assert all(digest in text for digest in cell["data"].values())
             assert f"{cell['parameters']:,}" in text
 
 
@@ -323,13 +327,12 @@ def test_bars_by_replacement_need_both_metrics_and_join_their_games(known, tmp_p
         for s in ("a", "c")
     ]
     for metric in ("levenshtein", "lcs"):
-        cell = written(
-            f"aec-{metric}", "nar-star", False, 0, {"equation": 50.0}, known, "aec", metric=metric, design="edit"
-        )
+        said = {"metric": metric, "design": "edit", "usual": metric == "levenshtein"}
+        cell = written(f"aec-{metric}", "nar-star", False, 0, {"equation": 50.0}, known, "aec", **said)
         other = [row | {"replaces": False, "right": True} for row in rows] if metric == "lcs" else rows
         (cell / "outcomes-test.json").write_text(json.dumps({"rows": other, "games": []}))
-    found = {record["metric"]: record["by_replace"] for record in collect(known) if record["task"] == "aec"}
-    assert found == {"levenshtein": {"with": [0, 1], "without": [1, 1]}, "lcs": {"with": [1, 1], "without": [1, 1]}}
+    found = {record.metric: record.by_replace for record in collect(known) if record.task == "aec"}
+    assert found == {"levenshtein": {"with": (0, 1), "without": (1, 1)}, "lcs": {"with": (1, 1), "without": (1, 1)}}
     assert any(path.name == "metrics-aec.svg" for path in report(known, tmp_path / "out")[0])
 
 
@@ -381,8 +384,8 @@ def test_outcomes_add_up(runs):
 
 def test_wrong_use_gets_one_line(tmp_path):
     for arguments, message in (
-        ((str(tmp_path), "--out", str(tmp_path / "out")), "no finished cell"),
-        ((str(tmp_path / "x.json"), "--out", str(tmp_path / "out")), "not the results"),
+        ((str(tmp_path), "--out", str(tmp_path / "out")), "no finished cells"),
+        ((str(tmp_path / "x.json"), "--out", str(tmp_path / "out")), "format 9, this version reads format 2"),
     ):
         (tmp_path / "x.json").write_text('{"format": 9}')
         done = CliRunner().invoke(main, ["report", *arguments])
@@ -464,11 +467,9 @@ def test_texts_of_strangers_add_no_markup(known, tmp_path):
     def pages(word):
         move = {"state": word, "action": [word], "chances": [1.0], "verdict": word}
         game = dict.fromkeys(("source", "target", "predicted", "failure"), word) | {"right": False, "moves": [move]}
-        facts = {"device": word, "commands": [word], "build": word, "preset": word, "label": word}
+        facts = {"device": word, "commands": [word], "build": word, "preset": word, "label": word, "data": {word: word}}
         cell = written("x/0", word, False, 0, {"equation": 5.0}, known, word, **facts)
         (cell / "outcomes-test.json").write_text(json.dumps({"rows": [], "games": [game]}))
-        config = json.loads((cell / "config.json").read_text())
-        (cell / "config.json").write_text(json.dumps(config | {"data": {"files": {word: word}}}))
         report(known, tmp_path / "out", title=word, timed=False)
         shutil.rmtree(cell)
         return [(tmp_path / "out" / name).read_text() for name in ("report.html", "report.md")]

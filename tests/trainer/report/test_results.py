@@ -6,12 +6,11 @@ from statistics import mean, stdev
 
 import pytest
 
-from trainer.report.collect import collect
+from trainer.report.collect import collect, read_results
 from trainer.report.notes import order_line
 from trainer.report.pages import MARKDOWN
 from trainer.report.paper import MAIN
 from trainer.report.tables import orders, tables
-from trainer.report.write import read_timing
 
 CARDS = Path(__file__).parents[3] / "cards"
 TASKS = ("aor", "aes", "aec")
@@ -24,15 +23,15 @@ def page(name):
 
 def cells(name, **wanted):
     found = collect(CARDS / "results" / name / "results.json")
-    return [cell for cell in found if all(cell[key] == value for key, value in wanted.items())]
+    return [cell for cell in found if all(getattr(cell, key) == value for key, value in wanted.items())]
 
 
 def summary(name, task):
     """Mean and spread of the seeds' test scores, and the minutes."""
     found = cells(name, task=task, split="test")
-    assert len({cell["seed"] for cell in found}) == len(found) >= 3
-    scores = [cell["scores"]["equation"] for cell in found]
-    minutes = mean(cell["cpu_seconds"] for cell in found) / 60
+    assert len({cell.seed for cell in found}) == len(found) >= 3
+    scores = [cell.scores["equation"] for cell in found]
+    minutes = mean(cell.cpu_seconds for cell in found) / 60
     return f"{mean(scores):.2f} ± {stdev(scores):.2f} | {minutes:.1f}"
 
 
@@ -48,9 +47,9 @@ def in_validation(task, label):
     """Validation accuracy of seed 0 with one ingredient less, or with all of them."""
     if label:
         found = cells("planner-ablations", task=task, label=label, split="validation", seed=0)
-        return f"{found[0]['scores']['equation']:.2f}" if found else ""
+        return f"{found[0].scores['equation']:.2f}" if found else ""
     (cell,) = cells("planner-released", task=task, seed=0)
-    return f"{max(line[2] for line in cell['curve'] if line[2] is not None):.2f}"
+    return f"{max(epoch.texts for epoch in cell.curve if epoch.texts is not None):.2f}"
 
 
 @pytest.mark.parametrize(
@@ -72,28 +71,25 @@ def test_the_ablations_are_what_was_measured(words, label):
 @pytest.mark.parametrize("model", ["planner", "ar-star"])
 def test_spelling_is_what_was_measured(model):
     (cell,) = cells("spelling", model=model, split="test")
-    figures = f"{cell['scores']['sequence']:.2f} | {cell['scores']['token']:.2f} | {cell['cpu_seconds'] / 60:.1f}"
+    figures = f"{cell.scores['sequence']:.2f} | {cell.scores['token']:.2f} | {cell.cpu_seconds / 60:.1f}"
     assert f"| {figures} |" in page("planner")
 
 
 def test_the_rival_in_spelling_had_at_least_as_much_time():
-    times = {cell["model"]: cell["cpu_seconds"] for cell in cells("spelling")}
+    times = {cell.model: cell.cpu_seconds for cell in cells("spelling")}
     assert times["ar-star"] >= times["planner"]
 
 
 def test_the_main_table_is_what_was_measured():
     found = cells("main")
-    assert {cell["preset"] for cell in found} == {"cpu"}
+    assert {cell.preset for cell in found} == {"cpu"}
     wanted = {(task, *row, seed) for task in TASKS for row in MAIN for seed in (0, 1)}
-    assert {(c["task"], c["model"], c["ta"], c["seed"]) for c in found} == wanted
-    longest = max(cell["cpu_seconds"] for cell in found) / 60
+    assert {(c.task, c.model, c.ta, c.seed) for c in found} == wanted
+    longest = max(cell.cpu_seconds for cell in found) / 60
     assert longest <= 10 and f"takes {longest:.1f}." in page("experiments")
     ours = cells("planner")
     for task in TASKS:  # the same data, so that all of them may stand in one table
-        assert (
-            len({cell["data"]["pairs/test-00000-of-00001.parquet"] for cell in found + ours if cell["task"] == task})
-            == 1
-        )
+        assert len({cell.data["pairs/test-00000-of-00001.parquet"] for cell in found + ours if cell.task == task}) == 1
     (main, *_) = tables([*found, *ours])
     assert in_markdown.table(main).strip() in page("experiments")
     for order in orders(main):
@@ -102,13 +98,11 @@ def test_the_main_table_is_what_was_measured():
 
 def test_what_doing_nothing_is_worth_is_what_the_data_says():
     (cell, *_) = cells("main", task="aes", model="nar-star")
-    assert f"Returning the input unchanged has {100 * cell['by_length']['1'][1] / cell['games']:.1f}." in page(
-        "experiments"
-    )
+    assert f"Returning the input unchanged has {100 * cell.by_length[1][1] / cell.games:.1f}." in page("experiments")
 
 
 def test_the_inference_times_are_what_was_measured():
-    timing = read_timing(CARDS / "results" / "main" / "results.json")
+    timing = read_results(CARDS / "results" / "main" / "results.json").timing
     assert len(timing) == 3 and in_markdown.timing(timing).strip() in page("experiments")
 
 

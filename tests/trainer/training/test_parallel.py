@@ -12,7 +12,7 @@ import torch
 from click.testing import CliRunner
 
 from tests.trainer.reference import small_dataset
-from trainer.cli.commands import main
+from trainer.cli import main
 from trainer.core import interrupt
 from trainer.training.checkpoint import load_checkpoint
 

@@ -1,0 +1,139 @@
+"""Sweep files: which cells they describe, and what is wrong in them."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.trainer.sweeps.files import write_file
+from trainer.core.config import preset
+from trainer.core.errors import TrainerError
+from trainer.models.zoo import MODELS
+from trainer.report import paper
+from trainer.sweeps.grid import read_sweep
+
+ROOT = Path(__file__).parents[3]
+SHIPPED = sorted((ROOT / "cards" / "sweeps").glob("*.toml"))
+
+
+def test_a_grid_is_every_combination_one_seed_after_the_other(insert, tmp_path):
+    sweep = read_sweep(write_file(tmp_path, insert))
+    assert [cell.name for cell in sweep.cells] == [
+        "aor/ar+ta/seed-0", "aor/nar-star+ta/seed-0", "aor/ar+ta/seed-1", "aor/nar-star+ta/seed-1",
+    ]  # fmt: skip
+    assert sweep.cells[3].config.seed == 1 and sweep.cells[3].config.width == 16
+    assert [cell.seed for cell in read_sweep(write_file(tmp_path, insert), seeds=(7,)).cells] == [7, 7]
+    assert read_sweep(write_file(tmp_path, insert), preset_name="paper").cells[0].preset == "paper"
+
+
+def test_a_label_keeps_cells_apart_that_differ_in_settings_alone(insert, tmp_path):
+    more = '[[grid]]\ntasks = ["aor"]\nmodels = ["planner"]\nta = [true]\nseeds = [0]\npreset = "fast"\n'
+    labelled = 'label = "greedy slots"\nsettings = {{ beam = 1, confidence = false }}\n'
+    file = write_file(tmp_path, insert, **{'title = "Small"': 'split = "validation"'})
+    file.write_text(file.read_text() + more + more + labelled.replace("{{", "{").replace("}}", "}"))
+    plain, greedy = read_sweep(file).cells[-4:-2]
+    assert [plain.name, greedy.name] == ["aor/planner+ta/seed-0", "aor/planner+ta,greedy-slots/seed-0"]
+    assert (plain.config.beam, greedy.config.beam, greedy.preset, greedy.split) == (8, 1, "fast", "validation")
+    assert (
+        greedy.commands(tmp_path)[1].endswith("--split validation")
+        and "--no-confidence" in greedy.commands(tmp_path)[0]
+    )
+    for wrong, message in (
+        ('label = "a/b"', "label: expected str matching"),
+        ('split = "test"', "unknown field split"),
+    ):
+        file.write_text(file.read_text().replace('label = "greedy slots"', wrong))
+        with pytest.raises(TrainerError, match=message):
+            read_sweep(file)
+        file.write_text(file.read_text().replace(wrong, 'label = "greedy slots"'))
+    with pytest.raises(TrainerError, match="field split: invalid enum value 'train'"):
+        read_sweep(write_file(tmp_path, insert, **{'title = "Small"': 'split = "train"'}))
+
+
+def test_the_command_of_a_cell_is_the_cell(insert, tmp_path):
+    from trainer.cli import main
+
+    cell = read_sweep(write_file(tmp_path, insert)).cells[1]
+    fit, evaluate = cell.commands(tmp_path / "runs")
+    arguments = fit.split()[1:]
+    parsed = main.commands["fit"].make_context("fit", arguments[1:]).params
+    for name, value in cell.config.to_json().items():
+        assert parsed[name] in (None, value), name
+    chosen = {name: value for name, value in parsed.items() if value is not None and name in cell.config.to_json()}
+    assert preset(parsed["preset_name"], **chosen) == cell.config
+    assert evaluate == f"trainer evaluate {tmp_path / 'runs' / cell.name}"
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda path: path.stem)
+def test_the_projects_sweeps_name_the_commands_of_their_data(file):
+    sweep = read_sweep(file)
+    assert sweep.cells and all(cell.dataset.build.startswith("aegen ") for cell in sweep.cells)
+    assert {cell.dataset.path for cell in sweep.cells} == {
+        cell.dataset.build.split("--out ")[1].split()[0] for cell in sweep.cells
+    }
+
+
+def test_the_projects_sweeps_cover_the_papers_tables():
+    cells = [cell for file in SHIPPED for cell in read_sweep(file).cells]
+    usual = {(c.dataset.task, c.model, c.ta) for c in cells if (c.dataset.metric, c.dataset.design) in
+             {("levenshtein", "insert"), ("span", "span"), ("levenshtein", "edit")}}  # fmt: skip
+    for model, ta in [*paper.MAIN, *paper.DECODERS]:
+        assert all((task, model, ta) in usual for task in paper.TASKS), (model, ta)
+    shown = {(c.dataset.design, c.model, c.ta) for c in cells if c.dataset.task == "aes" and c.dataset.metric == "span"}
+    assert set(paper.DESIGNS) <= shown
+    assert set(paper.METRICS) <= {(c.dataset.metric, c.model) for c in cells if c.dataset.task == "aes" and not c.ta}
+    assert {("lcs", False), ("lcs", True)} <= {(c.dataset.metric, c.ta) for c in cells if c.dataset.task == "aec"}
+    assert {cell.model for cell in cells} == set(MODELS)
+
+
+WRONG = [
+    ({'title = "Small"': "title = ["}, "not valid TOML"),
+    ({'title = "Small"': 'titel = "Small"'}, "unknown field titel"),
+    ({'models = ["ar", "nar-star"]': 'models = ["gpt"]'}, "no model 'gpt'"),
+    ({'models = ["ar", "nar-star"]': 'models = ["ar", "ar"]'}, "duplicate cell: aor/ar+ta/seed-0"),
+    ({'tasks = ["aor"]': 'tasks = ["aes"]'}, "no [[data]] for aes"),
+    ({"ta = [true]": "ta = true"}, "field grid[0].ta: expected array, got bool"),
+    ({"ta = [true]": "ta = []"}, "field grid[0].ta: expected array of length >= 1"),
+    ({"seeds = [0, 1]": "seeds = [-1]"}, "field seeds[0]: expected int >= 0"),
+    ({"width = 16": "width = [16]"}, "field settings[...]: expected bool | int | float | str, got array"),
+    ({"width = 16": "name = 16"}, "unknown setting 'name'"),
+    ({"width = 16": "width = 15"}, "even number"),
+    ({"width = 16": "seed = 1"}, "seed is an axis"),
+    ({'preset = "cpu"': 'preset = "tpu"'}, "no preset 'tpu'"),
+    ({'task = "aor"': 'task = "../../escaped"'}, "field data[0].task: expected str matching"),
+    ({'models = ["ar", "nar-star"]': 'models = ["tagging"]'}, "tagging cannot be augmented: set ta = [false]"),
+]
+
+
+@pytest.mark.parametrize("changes,message", WRONG)
+def test_what_is_wrong_in_a_file_is_named(insert, tmp_path, changes, message):
+    with pytest.raises(TrainerError) as caught:
+        read_sweep(write_file(tmp_path, insert, **changes))
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+    assert "small.toml" in str(caught.value)
+
+
+def as_yaml(file):
+    """The same sweep as YAML."""
+    values = tomllib.loads(file.read_text())
+    file.with_suffix(".yaml").write_text(yaml.safe_dump(values))
+    return file.with_suffix(".yaml")
+
+
+def test_yaml_says_the_same(insert, tmp_path):
+    file = write_file(tmp_path, insert)
+    assert read_sweep(as_yaml(file)) == read_sweep(file)
+    for text, message in (("a: [", "not valid YAML"), ("- 1", "expected a mapping, got list"), ("1: 2", "expected str"),
+                          ("!!python/object/apply:os.getcwd []", "not valid YAML")):  # fmt: skip
+        (tmp_path / "x.yml").write_text(text)
+        with pytest.raises(TrainerError, match=message) as caught:
+            read_sweep(tmp_path / "x.yml")
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("changes,message", WRONG[1:])
+def test_what_is_wrong_in_yaml_is_named_too(insert, tmp_path, changes, message):
+    with pytest.raises(TrainerError) as caught:
+        read_sweep(as_yaml(write_file(tmp_path, insert, **changes)))
+    assert message in str(caught.value) and "small.yaml" in str(caught.value)

@@ -1,0 +1,96 @@
+"""What all commands share: the group that reports errors, and options that several commands have."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from trainer import __version__
+from trainer.core import interrupt
+from trainer.core.config import PRESETS
+from trainer.core.errors import Failed, Interrupted, MissingExtra, TrainerError, refused
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+EXTRA = {"torch", "numpy", "pyarrow", "safetensors", "tensorboard", "fsspec", "huggingface_hub"}
+
+
+class Commands(click.Group):
+    """Prints the errors that a user can meet as one line, with an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            with interrupt.working():
+                return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            name = (error.name or "").partition(".")[0]
+            if name not in EXTRA:
+                raise
+            _fail(MissingExtra(name))
+        except TrainerError as error:
+            _fail(error)
+        except MemoryError:
+            _fail(Failed("not enough memory"))
+        except KeyboardInterrupt:
+            _fail(Interrupted(interrupt.said(ctx.invoked_subcommand)))
+        except BrokenPipeError:
+            raise  # the reader closed the pipe: click exits quietly
+        except OSError as error:
+            _fail(refused(error))
+
+
+def _fail(error: TrainerError) -> None:
+    click.echo(f"Error: {' '.join(str(error).split())}", err=True)
+    sys.exit(error.exit_code)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="trainer")
+def main() -> None:
+    """Train agents that edit text from demonstrations, and run them.
+
+    \b
+    Example:
+      trainer fit data/aor --out runs/aor
+      trainer evaluate runs/aor
+      trainer edit runs/aor "3 6 2 9 3"
+    """
+    # Waiting threads must sleep: spinning ones made a busy two-core machine play 70 times slower.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+FOLDER = click.Path(path_type=Path, file_okay=False)
+AT_ONCE = click.IntRange(1, 1024)  # threads or processes: more than any machine has
+device_option = click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Device to compute on; auto: a GPU if there is one.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+threads_option = click.option("--threads", type=AT_ONCE, show_default="all cores", help="CPU threads.")
+
+
+def preset_option(default: str | None, explained: str | bool = True) -> Callable[[Function], Function]:
+    """The option ``--preset``, with its default or what the default depends on."""
+    return click.option(
+        "--preset",
+        "preset_name",
+        type=click.Choice([*PRESETS]),
+        default=default,
+        show_default=explained,
+        help="Named set of settings.",
+    )
+
+
+def use_threads(threads: int | None) -> None:
+    """Limit the threads of PyTorch."""
+    if threads:
+        import torch
+
+        torch.set_num_threads(threads)
