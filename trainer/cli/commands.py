@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,9 @@ import click
 
 from trainer import __version__
 from trainer.core import interrupt
-from trainer.core.config import PRESETS, Config, preset
+from trainer.core.config import settings
 from trainer.core.errors import Failed, Interrupted, InvalidConfig, InvalidText, MissingExtra, TrainerError, refused
+from trainer.training.presets import PRESETS, preset
 
 EXTRA = {"torch", "numpy", "pyarrow", "safetensors", "tensorboard", "fsspec", "huggingface_hub"}
 
@@ -76,14 +76,14 @@ threads_option = click.option("--threads", type=AT_ONCE, help="CPU threads; by d
 
 def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """One option for each setting, with its help; what is not given comes from the preset."""
-    for one in reversed(fields(Config)):
+    for one in reversed(settings()):
         name = "--" + one.name.replace("_", "-")
-        kind: Any = click.Choice(one.metadata["choices"]) if one.metadata["choices"] else type(one.default)
+        kind: Any = click.Choice(one.choices) if one.choices else type(one.default)
         if kind is bool:
             both = f"{name}/--no-{name[2:]}" if one.default else name
-            option = click.option(both, one.name, is_flag=True, default=None, help=one.metadata["help"])
+            option = click.option(both, one.name, is_flag=True, default=None, help=one.help)
         else:
-            option = click.option(name, one.name, type=kind, help=one.metadata["help"])
+            option = click.option(name, one.name, type=kind, help=one.help)
         command = option(command)
     return command
 
@@ -94,16 +94,6 @@ def use_threads(threads: int | None) -> None:
         import torch
 
         torch.set_num_threads(threads)
-
-
-def default_preset(settings: dict[str, Any]) -> str:
-    """What suits the machine and the settings: without a GPU the planner, unless another model must do it."""
-    import torch
-
-    if torch.cuda.is_available():
-        return "paper"
-    other = settings.get("model", "planner") != "planner" or settings.get("stream")
-    return "cpu" if other else "fast"
 
 
 @main.command()
@@ -134,7 +124,7 @@ def fit(
     device: str,
     threads: int | None,
     as_json: bool,
-    **settings: Any,
+    **changes: Any,
 ) -> None:
     """Train an agent on DATA: a dataset folder, a hub id, or a URL.
 
@@ -143,12 +133,20 @@ def fit(
     trainer fit data/aor --preset cpu --out runs/aor --resume
     torchrun --nproc-per-node 2 -m trainer fit data/aor --out runs/aor
     """
-    from trainer.training.fit import fit as train
+    from trainer.api import fit as train
 
     use_threads(threads)
-    chosen = {name: value for name, value in settings.items() if value is not None}
-    config = preset(preset_name or default_preset(chosen), **chosen)
-    result = train(data, config, out, resume=resume, device=device, compiled=compiled, save_every=save_every)
+    chosen = {name: value for name, value in changes.items() if value is not None}
+    result = train(
+        data,
+        out=out,
+        preset=preset_name,
+        resume=resume,
+        device=device,
+        compiled=compiled,
+        save_every=save_every,
+        **chosen,
+    )
     if result.main and as_json:
         click.echo(json.dumps(result.to_json()))
     elif result.main:
@@ -222,7 +220,7 @@ def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
 
     agent = Agent.from_pretrained(run, device)
     lines = [*texts] or read_lines()
-    for game in agent.play(lines):
+    for game in agent.edit(lines):
         if as_json:
             moves = [vars(move) for move in game.moves]
             click.echo(json.dumps(vars(game) | {"moves": moves}, ensure_ascii=False))
@@ -253,20 +251,19 @@ def models(data: str | None, preset_name: str, train_on: str | None, as_json: bo
 
     counts: dict[str, int] = {}
     if data:
-        from trainer.core.errors import NoLessons
+        from trainer.core.errors import MissingShards
         from trainer.data.dataset import Dataset
-        from trainer.training.demonstrations import open_training
-        from trainer.training.fit import survey
+        from trainer.models.zoo import open_demonstrations
 
         dataset = Dataset(data)
         kind = train_on or ("augmented" if dataset.has("augmented", "train") else "expert")
-        for name in MODELS:
+        for name, model in MODELS.items():
             config = preset(preset_name, model=name, train_on=kind)
             try:
-                footers, contract = open_training(dataset, config)
-                config, knowledge, _ = survey(dataset, footers, contract, config)
-                counts[name] = count_parameters(config, contract, knowledge)
-            except NoLessons:
+                demonstrations = open_demonstrations(dataset, config)
+                config, knowledge = model.study(demonstrations, config)
+                counts[name] = count_parameters(config, demonstrations.contract, knowledge)
+            except MissingShards:
                 continue  # a dataset need not have tags, or variants
     if as_json:
         listed: dict[str, dict[str, Any]] = {name: {"about": model.about} for name, model in MODELS.items()}

@@ -16,7 +16,7 @@ from typing import Any
 from trainer.core.errors import BadData
 from trainer.data.contract import MAX_JSON, parse_object
 from trainer.sweeps.cell import CELL
-from trainer.training.run import Run
+from trainer.training.run import RunFolder
 
 FORMAT = 1
 RESULTS = "results.json"
@@ -217,7 +217,7 @@ def shares(pairs: Iterator[tuple[Any, bool]]) -> dict[str, list[int]]:
 def curve(folder: Path) -> list[list[float | None]]:
     """By epoch: accuracy of actions in training, of actions and of texts in validation, and the minutes so far."""
     found = []
-    for line in Run(folder).read_metrics():
+    for line in RunFolder(folder).read_metrics():
         valid = line.get("validation", {})
         result = valid.get("equation_accuracy", valid.get("sequence_accuracy"))
         accuracies = (line["action_accuracy"], valid.get("action_accuracy"), result)

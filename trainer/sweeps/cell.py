@@ -62,7 +62,7 @@ def run_cell(order: dict[str, Any]) -> dict[str, Any]:
 
     from trainer.core.config import Config
     from trainer.evaluation import evaluate_run
-    from trainer.training.fit import fit
+    from trainer.training.fit import train
 
     torch.set_num_threads(order["threads"])
     out, since, busy = Path(order["out"]), time.monotonic(), time.process_time()
@@ -74,7 +74,9 @@ def run_cell(order: dict[str, Any]) -> dict[str, Any]:
             return {"left": "another process has run it"}
         described = describe(order["data"], order["cell"])
         reporter = Reporter() if order["shown"] else Reporter(log)
-        result = fit(order["data"], config, out, resume=True, device=order["device"], save_every=100, reporter=reporter)
+        result = train(
+            order["data"], config, out, resume=True, device=order["device"], save_every=100, reporter=reporter
+        )
         evaluation = evaluate_run(out, order["device"], order["data"], order["cell"]["split"])
         record = {
             "format": FORMAT,

@@ -31,11 +31,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from trainer.core.config import Config, preset
+from trainer.core.config import Config
 from trainer.core.errors import BadData, InvalidConfig, MissingExtra
 from trainer.data.dataset import Split
 from trainer.data.hub import SCHEME
 from trainer.data.places import check_url
+from trainer.training.presets import preset
 
 # Without demonstrations there is nothing to augment.
 WITHOUT_TA = ("end2end", "tagging", "recurrence", "recurrence-star")

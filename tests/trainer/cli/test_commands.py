@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from tests.trainer.reference import small_dataset, write_shard
 from trainer.cli.commands import main
 from trainer.training.checkpoint import load_checkpoint
-from trainer.training.run import Run, sealed
+from trainer.training.run import RunFolder, sealed
 
 FIT = ["--preset", "cpu", "--width", 16, "--layers", 1, "--batch", 64, "--device", "cpu", "--threads", 1]
 
@@ -207,7 +207,7 @@ def test_a_refused_run_leaves_no_empty_folder(insert, tmp_path):
     (tmp_path / "mine").mkdir()
     refuse("fit", tmp_path, *FIT, "--out", tmp_path / "mine")
     assert (tmp_path / "mine").is_dir()  # not made by us
-    rival = Run(tmp_path / "rival")
+    rival = RunFolder(tmp_path / "rival")
     rival.hold()
     assert "another process" in refuse("fit", insert, *FIT, "--out", tmp_path / "rival")
     assert (tmp_path / "rival").is_dir()  # not ours either, and in use

@@ -11,12 +11,12 @@ import torch
 
 from tests.hub import Hub, Repository
 from trainer.agent import Agent
-from trainer.core.config import preset
 from trainer.core.errors import BadData, FolderConflict
 from trainer.core.progress import Reporter
 from trainer.publishing.publish import publish
 from trainer.training.checkpoint import digest, load_checkpoint, save_checkpoint
-from trainer.training.fit import fit
+from trainer.training.fit import train
+from trainer.training.presets import preset
 from trainer.training.run import sealed
 
 TEXT = "3 6 2 5"
@@ -26,7 +26,7 @@ TEXT = "3 6 2 5"
 def run(datasets, tmp_path_factory):
     folder = tmp_path_factory.mktemp("published") / "run"
     config = preset("cpu", width=16, layers=1, updates=40)
-    fit(datasets["insert"], config, folder, device="cpu", reporter=Reporter(quiet=True))
+    train(datasets["insert"], config, folder, device="cpu", reporter=Reporter(quiet=True))
     return folder
 
 

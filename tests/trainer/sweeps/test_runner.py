@@ -20,7 +20,7 @@ from trainer.models.zoo import MODELS
 from trainer.sweeps.grid import read_sweep
 from trainer.sweeps.runner import place, read_cell, run_sweep
 from trainer.training.checkpoint import load_checkpoint
-from trainer.training.run import Run
+from trainer.training.run import RunFolder
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = sorted((ROOT / "cards" / "sweeps").glob("*.toml"))
@@ -98,7 +98,7 @@ def test_the_command_of_a_cell_is_the_cell(insert, tmp_path):
     for name, value in cell.config.to_json().items():
         assert parsed[name] in (None, value), name
     chosen = {name: value for name, value in parsed.items() if value is not None and name in cell.config.to_json()}
-    from trainer.core.config import preset
+    from trainer.training.presets import preset
 
     assert preset(parsed["preset_name"], **chosen) == cell.config
     assert evaluate == f"trainer evaluate {tmp_path / 'runs' / cell.name}"
@@ -224,7 +224,7 @@ def test_killed_and_started_again_it_does_only_what_is_left(command, tmp_path):
     assert not (cells[1] / "cell.json").exists(), "the kill came too late to test anything"
     until = time.monotonic() + 30
     while True:  # the cell ends by itself: nobody trains on for a sweep that is gone
-        run = Run(cells[1])
+        run = RunFolder(cells[1])
         try:
             run.hold()
             break
@@ -311,7 +311,7 @@ def test_an_interrupt_of_the_sweep_alone_ends_its_cells_too(command, tmp_path):
     assert process.returncode == 130 and errors.splitlines()[-1:] == [errors.strip()]
     assert "the same command goes on from here" in errors
     for folder in folders:
-        run = Run(folder)
+        run = RunFolder(folder)
         run.hold()  # nobody works there any more
         run.release()
 
