@@ -26,7 +26,7 @@ from aegen.files.parquet import DAMAGED, ROW_GROUP, _parquet, check_footer, firs
 from aegen.files.places import Remote
 from aegen.files.size_guard import MAX_GROUP
 
-_FACTS = {"split": str, "task": str, "tokens": str, "arithmetic": bool}
+_FACTS = {"split": str, "task": str, "tokens": str, "arithmetic": bool, "one_source": bool}
 
 Description = dict[str, Any]
 

@@ -11,6 +11,7 @@ from aegen.core.errors import AegenError, BadData, InvalidSpec
 from aegen.core.format import TASKS
 from aegen.core.types import SpecTree
 
+ONE_SOURCE = ("aor",)  # tasks with exactly one source for each target, and so without variants
 _LETTERS = {"n": "n", "l": "l", "d": "d", "s": "seed", "e": "errors", "v": "variants", "r": "rows_per_shard"}
 _WORDS = {"div": ("division", True), "paper": ("split", "paper")}
 MAX_N = 10**6  # the vocabulary is held in memory
@@ -56,8 +57,8 @@ class Spec:
         for name, task in (("division", "aes"), ("errors", "aec")):
             if self.task != task and getattr(self, name) != getattr(type(self), name):
                 raise InvalidSpec(f"{name} is an option of {task}, not of {self.task}")
-        if self.variants and self.task == "aor":
-            raise InvalidSpec("variants: aor has one source for each target; expected aes or aec")
+        if self.variants and self.task in ONE_SOURCE:
+            raise InvalidSpec(f"variants: {self.task} has one source for each target; expected aes or aec")
         for name, most in (("n", MAX_N), ("variants", MAX_VARIANTS)):
             if getattr(self, name) > most:
                 raise InvalidSpec(f"{name}={getattr(self, name)}: expected at most {most:,}")

@@ -12,7 +12,7 @@ from aegen.dataset.names import shard_name, shard_parts
 from aegen.dataset.shards import Description, ShardWriter
 from aegen.engines.local import Engine
 from aegen.pairs.generate import Layout, part_of, stripe_batches, stripes
-from aegen.pairs.spec import Spec, spec_tree
+from aegen.pairs.spec import ONE_SOURCE, Spec, spec_tree
 from aegen.pipeline.resume import write_missing
 
 
@@ -25,6 +25,7 @@ def describe(spec: Spec, config: str, split: str) -> Description:
         "task": spec.task,
         "tokens": "words",
         "arithmetic": True,
+        "one_source": spec.task in ONE_SOURCE,
         "spec": spec_tree(spec),
     }
 

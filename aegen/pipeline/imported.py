@@ -21,6 +21,7 @@ from aegen.dataset.names import shard_name
 from aegen.dataset.shards import write_shard
 from aegen.files.parquet import ROW_GROUP
 from aegen.pairs.importing import Import, Parsed
+from aegen.pairs.spec import ONE_SOURCE
 
 
 def write_imported(
@@ -55,6 +56,7 @@ def _describe(wanted: Import, split: str, tree: SpecTree) -> dict[str, Any]:
         "task": wanted.task,
         "tokens": wanted.tokens,
         "arithmetic": wanted.task in TASKS,
+        "one_source": wanted.task in ONE_SOURCE,
         "spec": tree,
     }
 

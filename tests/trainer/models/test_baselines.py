@@ -1,13 +1,11 @@
 """The baselines that are no agents: their games against a plain second opinion, and that they learn."""
 
-import json
 import random
-import shutil
 
 import pytest
 import torch
 
-from tests.trainer.reference import pairs_of, tag_rounds, tagged, write_dataset
+from tests.trainer.reference import pairs_of, small_dataset, tag_rounds, tagged, write_dataset
 from trainer.agent import Agent
 from trainer.core.errors import BadData, InvalidConfig, MissingShards
 from trainer.core.progress import Reporter
@@ -68,14 +66,11 @@ def test_what_each_of_them_reads(lessons):
         assert (tuple(words), tuple(written)) in {(s, t) for s, t in pairs_of("edit", 200)}
 
 
-def test_recurrence_needs_variants_where_a_task_has_them(datasets, tmp_path):
+def test_recurrence_needs_variants_unless_a_target_has_one_source(datasets, tmp_path):
     with pytest.raises(MissingShards, match="--variants 4"):
         opened(datasets["edit"], "recurrence")
-    copy = shutil.copytree(datasets["edit"], tmp_path / "aor")
-    manifest = json.loads((copy / "manifest.json").read_text())
-    manifest["spec"]["pairs"] = {"task": "aor"}
-    (copy / "manifest.json").write_text(json.dumps(manifest))
-    assert len(opened(copy, "recurrence")[2]) == len(opened(copy, "recurrence-star")[2])
+    folder = small_dataset(tmp_path, "edit", one_source=True)
+    assert len(opened(folder, "recurrence")[2]) == len(opened(folder, "recurrence-star")[2])
 
 
 def test_recurrence_is_trained_without_what_the_paper_added():
