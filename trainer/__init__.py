@@ -1,12 +1,12 @@
 """Learn to edit text from demonstrations, and play: models, training, recurrent inference.
 
 >>> import trainer
->>> run = trainer.fit("aes", model="planner", out="runs/aes")  # doctest: +SKIP
->>> agent = run.agent()  # doctest: +SKIP
->>> agent.edit("61 + 6 - ( 81 - 73 ) = 59").text  # doctest: +SKIP
+>>> run = trainer.fit("aes", model="planner", updates=200, out="runs/aes")
+>>> agent = run.agent()
+>>> agent.edit("61 + 6 - ( 81 - 73 ) = 59").text
 '61 + 6 - 8 = 59'
->>> trainer.preset("cpu", model="nar-star").width
-64
+>>> [game.text for game in agent.edit(["( 2 + 3 ) - 1 = 4", "7 - ( 9 - 4 ) = 2"])]
+['5 - 1 = 4', '7 - 5 = 2']
 """
 
 from __future__ import annotations

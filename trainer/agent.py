@@ -1,8 +1,10 @@
 """A trained agent: load it, edit texts with it, measure it.
 
->>> agent = Agent.from_pretrained("runs/aor")  # doctest: +SKIP
->>> agent.edit("3 6 2 9 3").text  # doctest: +SKIP
-'- 3 - 6 / 2 + 9 = 3'
+>>> from trainer import fit
+>>> run = fit("aes", model="planner", updates=200, out="runs/agent")
+>>> game = Agent.from_pretrained("runs/agent").edit("61 + 6 - ( 81 - 73 ) = 59")
+>>> game.text, [move.action for move in game.moves]
+('61 + 6 - 8 = 59', [('POS_4', 'POS_8', '8'), ('DONE', 'DONE', 'DONE')])
 """
 
 from __future__ import annotations
@@ -48,11 +50,7 @@ class Game:
 
 
 class Agent:
-    """A policy with the rules it plays by.
-
-    >>> Agent.from_pretrained("runs/aor").evaluate(split="test")["equation_accuracy"]  # doctest: +SKIP
-    38.1
-    """
+    """A policy with the rules it plays by."""
 
     def __init__(self, policy: Policy, description: Description, device: torch.device | str = "cpu") -> None:
         self.policy, self.description = policy.to(device).eval(), description

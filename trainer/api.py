@@ -45,9 +45,11 @@ def fit(
     models. A whole ``config`` replaces all of these. With ``resume`` an interrupted run continues and ends with the
     same weights as an uninterrupted one.
 
-    >>> run = fit("aes", model="planner", out="runs/aes")  # doctest: +SKIP
-    >>> run.agent().edit("61 + 6 - ( 81 - 73 ) = 59").text  # doctest: +SKIP
-    '61 + 6 - 8 = 59'
+    >>> run = fit("aes", model="nar-star", width=16, updates=20, out="runs/nar")
+    >>> run.updates, run.finished
+    (20, 'updates')
+    >>> fit("aes", model="nar-star", width=16, updates=20, out="runs/nar", resume=True).best == run.best
+    True
     """
     if model is not None:
         settings["model"] = model
@@ -69,5 +71,10 @@ def fit(
 
 
 def load(where: str | Path, device: str = "cpu") -> Agent:
-    """Load the agent of a run folder, of a published folder, or of a hub id (``org/name``)."""
+    """Load the agent of a run folder, of a published folder, or of a hub id (``org/name``).
+
+    >>> run = fit("aes", model="planner", updates=2, out="runs/planner")
+    >>> load("runs/planner").description.config.model
+    'planner'
+    """
     return Agent.from_pretrained(where, device)
