@@ -102,7 +102,7 @@ def test_a_run_cannot_name_a_place_to_ask(place, listener, tmp_path, monkeypatch
         config["data"]["where"] = where
         (run / "config.json").write_text(json.dumps(sealed(config)))
         agent = Agent.from_pretrained(run)
-        with pytest.raises(BadShards, match="name it with --data"):
+        with pytest.raises(BadShards, match="use --data"):
             agent.evaluate()
         assert agent.evaluate(place / "data", limit=1)["pairs"] == 1
     config["data"]["where"] = "hf://org/name@v1"

@@ -14,6 +14,7 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct, field
 from safetensors import SafetensorError
 from safetensors.torch import load, save
@@ -84,7 +85,7 @@ def write_json(path: Path, value: Mapping[str, Any], indent: int | None = 1) -> 
 def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
     """Write tensors and a small state as one file: the same bytes for the same content."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    text = json.dumps(state)
+    text = msgspec.json.encode(state).decode()
     about = json.dumps({"state": text, "sha256": fingerprint(plain, text)})
     write(path, save(plain, metadata={ENTRY: about}))
 

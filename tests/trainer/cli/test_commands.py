@@ -198,7 +198,7 @@ def test_folders_that_cannot_be_are_wrong_use(insert, tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("loop")
     for out in (tmp_path / "file" / "run", tmp_path / "loop" / "run", tmp_path / ("x" * 300), "/proc/run"):
-        assert f"{out}: cannot be written: " in refuse("fit", insert, *FIT, "--out", out)
+        assert f"{out}: cannot write: " in refuse("fit", insert, *FIT, "--out", out)
 
 
 def test_a_refused_run_leaves_no_empty_folder(insert, tmp_path):

@@ -91,7 +91,7 @@ def test_a_source_outside_the_vocabulary_is_marked(tmp_path):
     assert load_pairs(dataset, "validation", contract).playable.tolist() == [False, False, True]
     steps = load_steps(dataset, dataset.footers("expert", "validation"), contract, strict=False)
     assert (steps.skipped, len(steps), steps.trajectories) == (3, 1, 3)
-    with pytest.raises(BadData, match="does not fit"):
+    with pytest.raises(BadData, match="does not match the shard"):
         load_steps(dataset, dataset.footers("expert", "validation"), contract)
 
 
@@ -376,5 +376,5 @@ def test_demonstrations_that_are_no_games_are_not_followed(tmp_path, case):
     train(folder, preset("fast", updates=1), tmp_path / "sound", device="cpu", reporter=Reporter(quiet=True))
     long = next(at for at in range(len(rows)) if rows[at]["step"] == 0 and rows[at + 1]["step"] == 1)
     replaced(folder, name, GAMES[case](rows[long:]))
-    with pytest.raises(BadData, match="data/augmented: a trajectory whose actions do not lead"):
+    with pytest.raises(BadData, match="data/augmented: the actions of a trajectory do not lead"):
         train(folder, preset("fast", updates=1), tmp_path / "run", device="cpu", reporter=Reporter(quiet=True))
