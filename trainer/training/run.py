@@ -34,7 +34,7 @@ HASH = "sha256"
 PACKAGES = ("aegen", "torch", "pyarrow", "numpy", "safetensors")
 
 
-class Record(Struct):
+class ConfigFile(Struct):
     """The fields of ``config.json``, before the config, the contract and the knowledge are read."""
 
     config: dict[str, Any]
@@ -68,7 +68,7 @@ class Description:
         """Of a run folder or a published one."""
         values, where = read_json(path, f"{path.parent}: not a run folder: no config.json"), str(path)
         check_format(values, where)
-        record = convert(values, Record, where)
+        record = convert(values, ConfigFile, where)
         config = Config.parse(record.config, where)
         contract = Contract.parse(record.contract, where)
         knowledge = find_model(config.model).read_knowledge(record.knowledge, contract, where)
