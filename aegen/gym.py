@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from aegen.arithmetic.equation import OPERATORS
 from aegen.arithmetic.rules import writable_tokens
-from aegen.core.actions import DONE, OPERATIONS, Design, load_design, position
+from aegen.core.actions import Design, load_design, position
 from aegen.core.environment import Environment
 from aegen.core.errors import MissingExtra
-from aegen.core.escape import split_state
+from aegen.core.format import DONE, OPERATIONS, split_state
 from aegen.core.types import Tokens
 from aegen.dataset.contract import read_contract
 from aegen.dataset.folder import Folder

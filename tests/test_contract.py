@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
 
-from aegen.core import escape
+from aegen.core.errors import AegenError
+from aegen.core.format import MAX_TEXT, MAX_TOKEN, split_state
 from aegen.dataset import contract as ours
 from aegen.dataset.folder import Folder
+from aegen.dataset.verify import verify
 from aegen.engines.local import Local
 from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
@@ -19,13 +23,14 @@ from aegen.experts.tags import TaggingGame
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
-from trainer.core import text as trainer_text
 from trainer.core.errors import BadData
 from trainer.data.dataset import Dataset
+from trainer.data.encode import load_pairs, load_steps
 from trainer.game.baselines import rules_of
 from trainer.game.environment import Environment, Verdict
 from trainer.sweeps.cell import describe
 
+ROOT = Path(__file__).parent.parent
 CASES = {
     "aor": ("aor", None, None),
     "aes": ("aes", None, None),
@@ -92,7 +97,7 @@ def expected(environment, rows):
 def test_every_step_leads_to_the_next_state_on_both_sides(dataset, config):
     words, contract = both(dataset, config, "train")
     table = pa.concat_tables(pq.read_table(dataset / name) for name in dataset.manifest().shards(config, "train"))
-    rows = [(escape.split_state(row["state"]), tuple(row["action"])) for row in table.to_pylist()]
+    rows = [(split_state(row["state"]), tuple(row["action"])) for row in table.to_pylist()]
     played = play(contract, rows)
     assert played == expected(words.environment, rows)
     for (after, verdict), (state, _) in zip(played[:-1], rows[1:], strict=True):
@@ -103,7 +108,7 @@ def test_random_actions_valid_or_not_have_the_same_outcome(dataset):
     words, contract = both(dataset, "augmented", "train")
     rng = random.Random(7)
     table = pq.read_table(dataset / dataset.manifest().shards("augmented", "train")[0])
-    states = [escape.split_state(state) for state in rng.choices(table["state"].to_pylist(), k=4000)]
+    states = [split_state(state) for state in rng.choices(table["state"].to_pylist(), k=4000)]
     actions = [tuple(rng.choices(contract.actions, k=contract.action_length)) for _ in states]
     rows = list(zip(states, actions, strict=True))
     played = play(contract, rows)
@@ -111,17 +116,59 @@ def test_random_actions_valid_or_not_have_the_same_outcome(dataset):
     assert len({verdict for _, verdict in played}) >= 3
 
 
-def test_both_sides_escape_alike():
-    rng = random.Random(3)
-    for _ in range(2000):
-        text = "".join(
-            rng.choices(
-                ["\\", " ", "s", "POS_3", "DONE", "\t", "\n", "é", "\u2028", "u0020", "e", "BOS"], k=rng.randint(0, 4)
-            )
-        )
-        for kind in ("words", "chars"):
-            assert tuple(trainer_text.split(text, kind)) == tuple(escape.tokenize(text, kind))
-            assert trainer_text.join(trainer_text.split(text, kind), kind) == text
+@pytest.mark.parametrize("name", ["format", "description", "records", "size_guard"])
+def test_both_packages_carry_the_same_file(name):
+    ours, theirs = (ROOT / package / "core" / f"{name}.py" for package in ("aegen", "trainer"))
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+LONG = "x" * MAX_TOKEN
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "tokens"),
+    [
+        (LONG, "y", "words"),
+        (" ".join(["a"] * MAX_TEXT), " ".join(["a"] * (MAX_TEXT - 1)), "words"),
+        ("\u0001" * (MAX_TOKEN // 6), "", "words"),
+        ("\U000e0001 \u3000 \x85", "POS_0 BOS PAD KEEP SUB_x INSERT_", "words"),
+        ("", "a", "chars"),
+        ("a", "", "chars"),
+    ],
+)
+def test_whatever_aegen_writes_and_verifies_the_trainer_reads(source, target, tokens, tmp_path):
+    """At the limits of the format: the longest token, the longest text, characters that look like separators."""
+    rows = [{"source": source, "target": target, "split": "train"}] + [
+        {"source": "a", "target": "b", "split": split} for split in ("train", "validation", "test")
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    folder = Folder(tmp_path / "data")
+    pipeline.import_pairs(Import((tmp_path / "rows.jsonl",), tokens=tokens, max_tokens=MAX_TEXT), folder)
+    pipeline.add_expert(folder, Expert.of("text"), Local())
+    verify(folder, Local())
+    dataset = Dataset(folder.path)
+    footers, contract = dataset.open_steps(["expert"], "train")
+    assert load_steps(dataset, footers, contract).skipped == 0
+    assert load_pairs(dataset, "train", contract).playable.all()
+
+
+@pytest.mark.parametrize(
+    ("text", "what"), [(LONG + "x", "a token of more"), (" ".join(["a"] * 9), "more than 8 tokens")]
+)
+def test_what_the_trainer_would_refuse_is_not_imported(text, what, tmp_path):
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"source": text, "target": "b"}) + "\n")
+    with pytest.raises(AegenError, match=what):
+        pipeline.import_pairs(Import((tmp_path / "rows.jsonl",), max_tokens=8), Folder(tmp_path / "data"))
+
+
+def test_a_dataset_without_validation_rows_is_read(tmp_path):
+    (tmp_path / "rows.csv").write_text("source,target\na,b\n")
+    folder = Folder(tmp_path / "data")
+    pipeline.import_pairs(Import((tmp_path / "rows.csv",), split="100/0/0"), folder)
+    pipeline.add_expert(folder, Expert.of("text"), Local())
+    dataset = Dataset(folder.path)
+    assert [footer.shard.rows for footer in dataset.footers("expert", "validation")] == [0]
+    assert dataset.open_steps(["expert"], "train")[1].max_steps == 2
 
 
 @pytest.mark.parametrize("task,n", [("aor", 10), ("aec", 10)])
@@ -131,7 +178,7 @@ def test_rounds_of_tags_have_the_same_outcome_on_both_sides(task, n, tmp_path):
     pipeline.add_tags(folder, "levenshtein", Local())
     words, contract = both(folder, "tags", "train")
     table = pq.read_table(folder / folder.manifest().shards("tags", "train")[0])
-    rows = [(escape.split_state(row["state"]), tuple(row["action"])) for row in table.to_pylist()]
+    rows = [(split_state(row["state"]), tuple(row["action"])) for row in table.to_pylist()]
     rng = random.Random(2)
     rows += [(state, tuple(rng.choices(contract.actions, k=len(state) + 1))) for state, _ in rng.choices(rows, k=500)]
     keep = contract.action_ids["KEEP"]
@@ -152,8 +199,8 @@ def test_rounds_of_tags_have_the_same_outcome_on_both_sides(task, n, tmp_path):
 def test_a_sweep_learns_what_a_dataset_is(dataset):
     blank = dict.fromkeys(("task", "metric", "design"), "")
     found = describe(str(dataset.path), blank)
-    spec = dataset.manifest().spec
-    assert (found["metric"], found["design"]) == (spec["expert"]["metric"], spec["expert"]["design"])
+    expert = dataset.manifest().recipe.expert
+    assert (found["metric"], found["design"]) == (expert.metric, expert.design)
     assert found["size"] == ({"n": 10, "l": 4, "d": 100} if found["task"] != "text" else {})
     with pytest.raises(BadData, match="its task is"):
         describe(str(dataset.path), blank | {"task": "other"})

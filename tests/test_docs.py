@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from aegen.core.actions import Refusal
+from aegen.core.format import Refusal
 from tests.hub import Hub
 
 ROOT = Path(__file__).parent.parent

@@ -19,10 +19,11 @@ import pytest
 import torch
 
 from aegen.columns.schemas import SCHEMAS
+from aegen.core.description import FileInfo
 from aegen.core.environment import Environment as Words
 from aegen.core.errors import BadData
 from aegen.dataset.folder import Folder
-from aegen.dataset.manifest import FileInfo, Manifest, file_info
+from aegen.dataset.manifest import Manifest, file_info
 from aegen.dataset.names import shard_name
 from aegen.dataset.shards import read_batches
 from aegen.engines.local import Local
@@ -32,8 +33,9 @@ from aegen.publishing.pull import pull
 from tests.test_contract import both
 from trainer.agent import Agent
 from trainer.core.errors import BadData as BadShards
+from trainer.core.format import STEP_COLUMNS
 from trainer.core.progress import Reporter
-from trainer.data.dataset import SHARD, STEP_COLUMNS, Dataset
+from trainer.data.dataset import SHARD, Dataset
 from trainer.game.environment import Environment, Verdict
 from trainer.training.fit import train
 from trainer.training.presets import preset
@@ -209,10 +211,10 @@ def bomb(path, column, value, encoding=None, rows=3000):
 READ = """
 import sys
 from pathlib import Path
-import trainer.data
-from aegen.errors import BadData
-from aegen.shards import read_batches
-from trainer.data import PAIR_COLUMNS, STEP_COLUMNS, Dataset
+import trainer.data.dataset
+from aegen.core.errors import BadData
+from aegen.dataset.shards import read_batches
+from trainer.data.dataset import PAIR_COLUMNS, STEP_COLUMNS, Dataset
 
 folder = Path(sys.argv[1])
 for name in sys.argv[2:]:

@@ -19,9 +19,9 @@ import torch
 
 from trainer.core.device import Runtime, find_device
 from trainer.core.errors import BadData, InvalidText
-from trainer.core.text import DELETE, join, split
+from trainer.core.format import DELETE, SplitName, detokenize, tokenize
 from trainer.data.contract import Contract
-from trainer.data.dataset import Dataset, Split
+from trainer.data.dataset import Dataset
 from trainer.data.encode import Pairs, load_pairs
 from trainer.data.hub import HubFiles, hub_id
 from trainer.data.places import check_url
@@ -106,13 +106,20 @@ class Agent:
         results = zip(rollout.states.tolist(), rollout.lengths.tolist(), rollout.verdicts.tolist(), strict=True)
         names = ("", *contract.state_tokens)
         return [
-            Game(text, join([names[token] for token in state[:length]], contract.tokens), tuple(steps), ending(verdict))
+            Game(
+                text,
+                detokenize([names[token] for token in state[:length]], contract.tokens),
+                tuple(steps),
+                ending(verdict),
+            )
             for text, steps, (state, length, verdict) in zip(texts, moves, results, strict=True)
         ]
 
     def read(self, text: str) -> tuple[str, ...]:
         """A text as the tokens of a state; a text that the agent cannot read is refused."""
-        state = split(text, self.contract.tokens)
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise InvalidText("not valid Unicode: the text contains an unpaired surrogate")
+        state = tokenize(text, self.contract.tokens)
         for token in state:
             if token not in self.contract.state_ids:
                 raise InvalidText(f"unknown token {token[:40]!r}: not in the training data")
@@ -124,23 +131,23 @@ class Agent:
         """The state after a move, with the change in brackets."""
         move = game.moves[number]
         if move.verdict != "applied":
-            return join(move.state, self.contract.tokens)
+            return detokenize(move.state, self.contract.tokens)
         after = game.moves[number + 1].state if number + 1 < len(game.moves) else None
-        state = after if after is not None else split(game.text, self.contract.tokens)
+        state = after if after is not None else tokenize(game.text, self.contract.tokens)
         if self.contract.game != "edits":  # many places at once
-            return join(state, self.contract.tokens)
+            return detokenize(state, self.contract.tokens)
         part = dict(zip(self.contract.slots, move.action, strict=True))
         start = int(part.get("left", part.get("position", "POS_0"))[4:])
         stop = start + (part.get("operation") != DELETE)
         pieces = (state[:start], state[start:stop], state[stop:])
-        before, new, rest = (join(piece, self.contract.tokens) for piece in pieces)
+        before, new, rest = (detokenize(piece, self.contract.tokens) for piece in pieces)
         separator = " " if self.contract.tokens == "words" else ""
         return separator.join(piece for piece in (before, f"[{new}]", rest) if piece)
 
     def evaluate(
         self,
         data: str | Path | None = None,
-        split: Split = "test",
+        split: SplitName = "test",
         limit: int = 0,
         observe: Callable[[Dataset, Pairs], Observer] | None = None,
     ) -> dict[str, Any]:

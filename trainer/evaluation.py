@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from trainer.agent import Agent
-from trainer.data.dataset import Dataset, Split
+from trainer.core.format import SplitName
+from trainer.data.dataset import Dataset
 from trainer.data.encode import Pairs
 from trainer.game.outcomes import Outcomes, expert_actions
 from trainer.training.checkpoint import write_json
 
 
 def evaluate_run(
-    run: str | Path, device: str = "auto", data: str | None = None, split: Split = "test", limit: int = 0
+    run: str | Path, device: str = "auto", data: str | None = None, split: SplitName = "test", limit: int = 0
 ) -> dict[str, Any]:
     """The accuracies; a whole split also writes ``evaluation-SPLIT.json`` and, game by game, ``outcomes-SPLIT.json``.
 

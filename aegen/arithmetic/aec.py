@@ -33,6 +33,7 @@ class Aec:
     errors: int = 3
     name: ClassVar[str] = "aec"
     one_target: ClassVar[bool] = False
+    one_source: ClassVar[bool] = False
 
     @property
     def _tokens(self) -> int:

@@ -32,6 +32,7 @@ class Aes:
     division: bool = False
     name: ClassVar[str] = "aes"
     one_target: ClassVar[bool] = True
+    one_source: ClassVar[bool] = False
 
     @cached_property
     def _divisors(self) -> tuple[Integers, Integers]:

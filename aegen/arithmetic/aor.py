@@ -18,6 +18,7 @@ class Aor:
     n: int
     name: ClassVar[str] = "aor"
     one_target: ClassVar[bool] = False
+    one_source: ClassVar[bool] = True
 
     @cached_property
     def vocabulary(self) -> Vocabulary:

@@ -17,6 +17,7 @@ class Task(Protocol):
 
     name: ClassVar[str]
     one_target: ClassVar[bool]  # whether a source can belong to one target only
+    one_source: ClassVar[bool]  # whether a target has one source only, so that there are no variants
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -28,4 +29,4 @@ class Task(Protocol):
         ...
 
 
-__all__ = ["Aec", "Aes", "Aor", "Task"]
+TASKS: dict[str, type[Aor] | type[Aes] | type[Aec]] = {task.name: task for task in (Aor, Aes, Aec)}

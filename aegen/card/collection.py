@@ -6,10 +6,7 @@ from urllib.parse import quote
 
 from aegen.core.errors import InvalidSpec
 from aegen.dataset.folder import Folder
-from aegen.dataset.recipe import dataset_name
-from aegen.experts.expert import task_name
 from aegen.files.places import SCHEME
-from aegen.pairs.spec import read_spec
 
 HEAD = """# The benchmark family
 
@@ -31,10 +28,10 @@ def collection(folders: list[Folder], link: str) -> str:
     rows = []
     for folder in folders:
         manifest = folder.manifest()
-        spec, task = read_spec(manifest.spec, folder.path), task_name(manifest.spec)
+        spec, task = manifest.recipe.spec, manifest.recipe.task
         sizes = [manifest.rows(config) for config in ("pairs", "expert", "augmented")]
         cells = [
-            f"[{dataset_name(manifest.spec)}]({link.replace('{name}', quote(folder.here.resolve().name))})",
+            f"[{manifest.recipe.name}]({link.replace('{name}', quote(folder.here.resolve().name))})",
             task,
             *([str(spec.n), str(spec.l), f"{spec.d:,}"] if spec else [EMPTY] * 3),
             *(f"{size:,}" if size else EMPTY for size in sizes),

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from aegen.columns.schemas import SCHEMAS
-from aegen.core.format import FORMAT
+from aegen.core.format import VERSION
 from aegen.dataset.manifest import Manifest
 
 CROISSANT = "croissant.json"
@@ -64,7 +64,7 @@ def croissant(manifest: Manifest, name: str, summary: str, licence: str) -> str:
         "description": summary,
         "license": LICENCES.get(licence, licence),
         "url": "https://arxiv.org/abs/2210.12276",
-        "version": f"{FORMAT}.0.0",
+        "version": f"{VERSION}.0.0",
         "citeAs": "Shi et al. Text Editing as Imitation Game. Findings of EMNLP 2022.",
         "distribution": [_files(config) for config in manifest.configs],
         "recordSet": [_records(config) for config in manifest.configs],

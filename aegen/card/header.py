@@ -7,7 +7,6 @@ from typing import Any
 from aegen.columns.schemas import SCHEMAS
 from aegen.core.format import SPLITS
 from aegen.dataset.manifest import Manifest
-from aegen.experts.expert import task_name
 
 PAPER = "2210.12276"
 SCALES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B")
@@ -22,7 +21,7 @@ def header(
     manifest: Manifest, in_memory: dict[tuple[str, str], int], name: str, licence: str, language: str
 ) -> dict[str, Any]:
     """The fields of the front matter; ``in_memory`` are bytes by config and split."""
-    task = task_name(manifest.spec)
+    task = manifest.recipe.task
     rows = sum(info.rows for info in manifest.files.values())
     kinds = ["text-editing", "imitation-learning", *(["arithmetic"] if task != "text" else [])]
     return {

@@ -18,21 +18,20 @@ from aegen.card.croissant import CROISSANT, croissant
 from aegen.card.frontmatter import front_matter
 from aegen.card.header import default_config, header
 from aegen.core.errors import BadData, FolderConflict, InvalidSpec
-from aegen.core.format import FORMAT, SPLITS
+from aegen.core.format import SPLITS, VERSION
+from aegen.dataset.commands import commands
 from aegen.dataset.contract import Contract, read_contract
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
-from aegen.dataset.recipe import check_recorded, dataset_name, recipe
 from aegen.dataset.shards import open_shard
 from aegen.dataset.show import Trajectory, draw_steps, trajectories
 from aegen.dataset.stats import DEMONSTRATIONS, figures
 from aegen.dataset.survey import Survey, survey, together
 from aegen.dataset.verify import overlaps
 from aegen.engines.local import Engine, Local
-from aegen.experts.expert import task_name
 from aegen.files.atomic import Aside
 from aegen.files.places import Remote
-from aegen.pairs.spec import Spec, read_spec
+from aegen.pairs.spec import Imported, Spec
 
 CARD = "README.md"
 COMPANIONS = (CARD, CROISSANT, pictures.LENGTHS, pictures.KINDS)
@@ -52,7 +51,7 @@ class Terms:
     @classmethod
     def of(cls, folder: Folder, manifest: Manifest) -> Terms:
         """Ours for what aegen generated; else what the card said so far."""
-        if read_spec(manifest.spec, folder.path):
+        if manifest.recipe.spec:
             return cls("mit", "zxx")  # the code for no linguistic content
         said = _read(folder / CARD)
         found = {
@@ -100,7 +99,6 @@ def write_companions(folder: Folder, made: dict[str, bytes]) -> None:
 def render(folder: Folder, manifest: Manifest, terms: Terms, engine: Engine | None = None) -> dict[str, bytes]:
     """The companions by name. Rows are read where the engine runs, but for the few that are shown."""
     engine = engine or Local()
-    check_recorded(manifest.spec, folder.path)
     if not manifest.shards("pairs", "train") or not manifest.shards(default_config(manifest), "train"):
         raise BadData(f"{folder.path}: the manifest lists no pairs to train on")
     contracts = {c: read_contract(folder, manifest, c, engine) for c in DEMONSTRATIONS if c in manifest.configs}
@@ -131,15 +129,15 @@ class Page:
 
     @property
     def name(self) -> str:
-        return dataset_name(self.manifest.spec)
+        return self.manifest.recipe.name
 
     @property
     def spec(self) -> Spec | None:
-        return read_spec(self.manifest.spec, self.folder.path)
+        return self.manifest.recipe.spec
 
     @property
     def task(self) -> str:
-        return task_name(self.manifest.spec)
+        return self.manifest.recipe.task
 
     @property
     def summary(self) -> str:
@@ -162,7 +160,7 @@ class Page:
             load="\n".join(f'{config} = load_dataset("{self.name}", "{config}")' for config in self.manifest.configs),
             shard=self.manifest.shards(default_config(self.manifest), "train")[0],
             train=self.train(),
-            recipe="\n".join(recipe(self.manifest.spec)),
+            recipe="\n".join(commands(self.manifest.recipe)),
             made=self.made(),
             limits="\n".join(f"- {line}" for line in self.limits()),
             licence=self.licence(),
@@ -253,14 +251,15 @@ class Page:
 
     def made(self) -> str:
         """What the bytes depend on beside the command."""
-        pairs = self.manifest.spec["pairs"]
+        recipe = self.manifest.recipe
         file, _ = open_shard(self.folder / self.manifest.shards("pairs")[0], "pairs")
         with file:
             writer = file.metadata.created_by
-        backend = self.manifest.spec.get("expert", {}).get("backend", {})
-        versions = [f"format {FORMAT}", *(f"{package} {version}" for package, version in sorted(backend.items()))]
-        lines = [f"Seed {pairs['seed']}; {', '.join(versions)}; written by {writer}; card by aegen {__version__}."]
-        lines += [f"- `{entry['name']}`, SHA-256 `{entry['sha256']}`" for entry in pairs.get("inputs", [])]
+        backend = recipe.expert.backend if recipe.expert else {}
+        versions = [f"format {VERSION}", *(f"{package} {version}" for package, version in sorted(backend.items()))]
+        lines = [f"Seed {recipe.pairs.seed}; {', '.join(versions)}; written by {writer}; card by aegen {__version__}."]
+        inputs = recipe.pairs.inputs if isinstance(recipe.pairs, Imported) else ()
+        lines += [f"- `{file.name}`, SHA-256 `{file.sha256}`" for file in inputs]
         return "\n".join(lines)
 
     def limits(self) -> Iterator[str]:
@@ -297,7 +296,7 @@ def _sizes(surveys: dict[tuple[str, str], Survey]) -> dict[tuple[str, str], int]
 
 def _shared(folder: Folder, manifest: Manifest, engine: Engine) -> dict[str, int]:
     """Sources that two splits share; split by source has none by construction, and `aegen verify` counts them."""
-    spec = read_spec(manifest.spec, folder.path)
+    spec = manifest.recipe.spec
     if spec and spec.split == "source":
         return {}
     (found,) = engine.map(overlaps, [(folder, manifest)])

@@ -200,14 +200,14 @@ def trajectories(
       aegen trajectories gec --design tags
     """
     from aegen.core.progress import bar
-    from aegen.experts.expert import Expert, task_name
+    from aegen.experts.expert import Expert
     from aegen.experts.tags import TAGS
     from aegen.pipeline import build as pipeline
 
     with working(folder, engine, workers, scheduler) as (dataset, started):
         if design == TAGS.name:
             return pipeline.add_tags(dataset, metric or "levenshtein", started, bar)
-        expert = Expert.of(task_name(dataset.manifest().spec), metric, design)
+        expert = Expert.of(dataset.manifest().recipe.task, metric, design)
         return pipeline.add_expert(dataset, expert, started, bar)
 
 

@@ -1,24 +1,24 @@
-"""The columns of each config of a dataset."""
+"""The columns of each config of a dataset, as Arrow schemas."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-PAIRS = pa.schema([("id", pa.int64()), ("source", pa.string()), ("target", pa.string())])
-STEPS = pa.schema(
-    [
-        ("pair", pa.int64()),
-        ("origin", pa.int32()),
-        ("step", pa.int16()),
-        ("state", pa.string()),
-        ("action", pa.list_(pa.string())),
-    ]
-)
-SCHEMAS = {
-    "pairs": PAIRS,
-    "variants": PAIRS,
-    "expert": STEPS,
-    "variants_expert": STEPS,
-    "augmented": STEPS,
-    "tags": STEPS,
+from aegen.core.format import COLUMNS, PAIR_COLUMNS, STEP_COLUMNS
+
+_TYPES = {
+    "int64": pa.int64(),
+    "int32": pa.int32(),
+    "int16": pa.int16(),
+    "string": pa.string(),
+    "list<string>": pa.list_(pa.string()),
 }
+
+
+def schema(columns: dict[str, str]) -> pa.Schema:
+    """The Arrow schema of columns that the format names."""
+    return pa.schema([(name, _TYPES[kind]) for name, kind in columns.items()])
+
+
+PAIRS, STEPS = schema(PAIR_COLUMNS), schema(STEP_COLUMNS)
+SCHEMAS: dict[str, pa.Schema] = {config: schema(columns) for config, columns in COLUMNS.items()}

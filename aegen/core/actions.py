@@ -1,36 +1,21 @@
 """Action designs: how an edit is written as a short token sequence of fixed length, and read back.
 
-A design declares its slots; with them alone a reader can execute its actions. Slot kinds: ``operation``;
+A design declares its slots, which is all a reader needs to execute its actions. Slot kinds: ``operation``;
 ``position``, ``left``, ``right`` (tokens POS_i); ``token``.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
 from aegen.core.edits import Splice
 from aegen.core.errors import InvalidEdit, InvalidSpec
+from aegen.core.format import DELETE, DONE, INSERT, OPERATIONS, POSITION, POSITION_SLOTS, REPLACE, Refusal
 from aegen.core.types import Integers, Tokens
 
-DONE, INSERT, DELETE, REPLACE = SPECIAL = ("DONE", "INSERT", "DELETE", "REPLACE")
-OPERATIONS = frozenset((INSERT, DELETE, REPLACE))
-POSITION_SLOTS = frozenset(("position", "left", "right"))
-_POSITION = re.compile(r"POS_(0|[1-9]\d{0,17})")
-
-
-class Refusal(StrEnum):
-    """Why the environment does not execute an action, in the order in which it looks."""
-
-    PARTLY_DONE = "partly-done"
-    WRONG_KIND = "wrong-kind"
-    DELETE_TWO_POSITIONS = "delete-two-positions"
-    OUT_OF_RANGE = "out-of-range"
-    NOT_WRITABLE = "not-writable"
-    TOO_LONG = "too-long"
+SPECIAL = (DONE, INSERT, DELETE, REPLACE)
 
 
 def position(index: int) -> str:
@@ -44,7 +29,7 @@ def index_of(token: str) -> int | None:
     >>> index_of("POS_12"), index_of("POS_012"), index_of("+")
     (12, None, None)
     """
-    match = _POSITION.fullmatch(token)
+    match = POSITION.fullmatch(token)
     return int(match[1]) if match else None
 
 

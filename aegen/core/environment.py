@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aegen.core.actions import Design, Refusal
+from aegen.core.actions import Design
 from aegen.core.edits import Splice
+from aegen.core.format import Refusal
 from aegen.core.types import Tokens
 
 

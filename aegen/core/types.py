@@ -8,5 +8,3 @@ import numpy.typing as npt
 
 Tokens = tuple[str, ...]
 Integers = npt.NDArray[Any]
-
-SpecTree = dict[str, dict[str, Any]]

@@ -9,13 +9,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from aegen.columns.schemas import SCHEMAS
+from aegen.core.description import FileInfo, Provenance, StepsDescription
 from aegen.core.errors import BadData, Failed, FolderConflict, InvalidSpec
-from aegen.core.types import SpecTree
-from aegen.dataset.manifest import MANIFEST, MAX_MANIFEST, FileInfo, Manifest, differences, file_info, parse_manifest
-from aegen.dataset.shards import open_shard
+from aegen.core.format import MANIFEST, MAX_MANIFEST
+from aegen.dataset.manifest import Manifest, file_info
+from aegen.dataset.recipe import Recipe, differences
+from aegen.dataset.shards import open_shard, read_description_of
 from aegen.engines.local import Engine, Local, bundled
 from aegen.files.atomic import PART, Aside, sweep_sent
 from aegen.files.places import Remote, check_regular, file_size, location
@@ -61,7 +62,7 @@ class Folder:
             raw = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             raise BadData(f"{self.path}: no {MANIFEST}, so this is not a finished dataset") from None
-        return parse_manifest(raw, path)
+        return Manifest.read(raw, path)
 
     def check_writable(self) -> None:
         """Find out before the work, not after it, that the folder cannot be made."""
@@ -80,9 +81,11 @@ class Folder:
                 raise FolderConflict(f"{self.path / config}: a link; expected a folder")
 
     @contextmanager
-    def writing(self, spec: SpecTree | None = None) -> Iterator[None]:
+    def writing(self, recipe: Recipe | None = None) -> Iterator[None]:
         """Hold the folder for one writer; what a killed one or a lost worker left aside is removed."""
-        with self._claimed(spec or {}) if isinstance(self.path, Remote) else self._locked(self.path):
+        with (
+            self._claimed(recipe.tree() if recipe else {}) if isinstance(self.path, Remote) else self._locked(self.path)
+        ):
             self._remove_parts()
             try:
                 yield
@@ -96,7 +99,7 @@ class Folder:
             part.unlink(missing_ok=True)
 
     @contextmanager
-    def _claimed(self, spec: SpecTree) -> Iterator[None]:
+    def _claimed(self, spec: Provenance) -> Iterator[None]:
         """Storages have no locks. Two writers of one spec make the same bytes; of another spec there may be no sign."""
         mine = f"{CLAIM}{hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]}"
         with Aside(self / mine) as aside:
@@ -127,42 +130,42 @@ class Folder:
         finally:
             os.close(descriptor)
 
-    def check_same(self, spec: SpecTree) -> None:
-        """Refuse to continue a folder that was made from another spec; name what differs.
+    def check_same(self, recipe: Recipe) -> None:
+        """Refuse to continue a folder that was made by another recipe; name what differs.
 
-        Only the configs that ``spec`` speaks of are compared.
+        Only the parts that both have are compared.
         """
-        there = self.manifest().spec if self.finished else self._unfinished_spec()
-        found = differences(
-            {key: there[key] for key in spec if key in there},
-            {key: spec[key] for key in spec if key in there},
-        )
+        there, asked = self.manifest().recipe.tree() if self.finished else self._unfinished(), recipe.tree()
+        both = [part for part in asked if part in there]
+        found = differences({part: there[part] for part in both}, {part: asked[part] for part in both})
         if found:
             raise FolderConflict(f"{self.path} holds another dataset: {'; '.join(found)}")
 
-    def _unfinished_spec(self) -> SpecTree:
-        spec: SpecTree = {}
+    def _unfinished(self) -> Provenance:
+        """The recipe of the shards that an interrupted run left."""
+        tree: Provenance = {}
         for config in SCHEMAS:
             for path in self.there(config)[:1]:
-                spec.update(_spec_of(path))
-        return spec
+                tree.update(read_description_of(path).spec)
+        return tree
 
-    def remove_unlisted(self, manifest: Manifest, spec: SpecTree) -> None:
-        """Remove shards that no manifest lists and that were made for another spec: a run that failed left them."""
+    def remove_unlisted(self, manifest: Manifest, recipe: Recipe) -> None:
+        """Remove shards of another recipe that the manifest does not list: a failed run left them."""
         for config in SCHEMAS:
+            wanted = recipe.part(config).tree()
             for path in self.there(config):
-                if f"{config}/{path.name}" not in manifest.files and differences(_spec_of(path), _part(spec, config)):
+                if f"{config}/{path.name}" not in manifest.files and read_description_of(path).spec != wanted:
                     path.unlink()
 
-    def done(self, name: str, spec: SpecTree) -> FileInfo | None:
-        """A shard of this spec that an interrupted run has finished already."""
+    def done(self, name: str, recipe: Recipe) -> FileInfo | None:
+        """A shard of this recipe that an interrupted run has finished already."""
         path = self.path / name
         if not path.is_file():
             return None
         file, description = open_shard(path)
-        if description.get("spec") != spec:
+        if found := differences(description.spec, recipe.tree()):
             file.close()
-            raise FolderConflict(f"{path}: {'; '.join(differences(_spec_in(description), spec)) or 'another spec'}")
+            raise FolderConflict(f"{path}: {'; '.join(found)}")
         with file:
             return file_info(path, file.metadata.num_rows)
 
@@ -174,50 +177,17 @@ class Folder:
                 raise Failed(f"{self / name}: a worker wrote it, but it is not here; expected a place that all reach")
             time.sleep(0.2)
 
-    def finish(self, spec: SpecTree, files: Mapping[str, FileInfo], engine: Engine | None = None) -> Manifest:
+    def finish(self, recipe: Recipe, files: Mapping[str, FileInfo], engine: Engine | None = None) -> Manifest:
         """Write the manifest, which makes the dataset complete."""
         augmented = ((self / name,) for name in files if name.startswith("augmented/"))
         capped = sum(bundled(engine or Local(), _capped, augmented))
-        manifest = Manifest(dict(spec), dict(files), capped)
+        manifest = Manifest(recipe, dict(files), capped)
         with Aside(self.path / MANIFEST) as aside:
             aside.write_text(manifest.to_json(), encoding="utf-8")
         return manifest
 
 
 def _capped(path: Path | Remote) -> int:
-    return capped_pairs(_described(path), path)
-
-
-def capped_pairs(description: Mapping[str, Any], where: object) -> int:
-    """How many pairs of a shard have a sample of their shifted states, as its description says."""
-    capped = description.get("capped_pairs", 0)
-    if type(capped) is not int:
-        raise BadData(f"{where}: metadata field capped_pairs is expected to be a number")
-    return capped
-
-
-def _spec_of(path: Path | Remote) -> SpecTree:
-    return _spec_in(_described(path))
-
-
-def _spec_in(description: Mapping[str, Any]) -> SpecTree:
-    """The spec in a shard's description; none, if it is no record at all."""
-    spec = description.get("spec")
-    return spec if isinstance(spec, dict) else {}
-
-
-def _described(path: Path | Remote) -> dict[str, Any]:
-    file, description = open_shard(path)
-    file.close()
-    return description
-
-
-def _part(spec: SpecTree, config: str) -> SpecTree:
-    """What the shards of a config depend on: itself and what comes before it."""
-    needed = {
-        "expert": ("pairs", "expert"),
-        "variants_expert": ("pairs", "expert"),
-        "augmented": ("pairs", "expert", "augmented"),
-        "tags": ("pairs", "tags"),
-    }
-    return {key: spec[key] for key in needed.get(config, ("pairs",)) if key in spec}
+    described = read_description_of(path, "augmented")
+    assert isinstance(described, StepsDescription)  # by the config
+    return described.capped_pairs

@@ -1,93 +1,148 @@
-"""How a dataset was made, as its manifest tells it: a name and the commands that make it again."""
+"""How a dataset was made: one typed part for each config, recorded in the manifest and in every shard."""
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from aegen.core.errors import BadData
-from aegen.core.types import SpecTree
+from aegen.core.description import Provenance
+from aegen.core.errors import AegenError, BadData
+from aegen.core.records import convert, plain
 from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
-from aegen.pairs.importing import Import
-from aegen.pairs.spec import Spec, read_spec
+from aegen.experts.metrics import load_metric
+from aegen.pairs.spec import Imported, Spec
+
+# What the shards of a config depend on.
+PARTS = {
+    "pairs": ("pairs",),
+    "variants": ("pairs",),
+    "expert": ("pairs", "expert"),
+    "variants_expert": ("pairs", "expert"),
+    "augmented": ("pairs", "expert", "augmented"),
+    "tags": ("pairs", "tags"),
+}
 
 
-def dataset_name(spec: SpecTree) -> str:
-    """What to call a dataset: the id of its spec, or the name of the file that it was imported from."""
-    if made := read_spec(spec, "manifest.json"):
-        return made.id
-    inputs = spec.get("pairs", {}).get("inputs") or [{}]
-    stem = str(inputs[0].get("name", "")).partition(".")[0]
-    return re.sub(r"[^A-Za-z0-9-]+", "-", stem).strip("-") or "dataset"
+@dataclass(frozen=True)
+class ExpertUsed:
+    """The expert, with the versions of the packages that choose between equally short scripts."""
+
+    metric: str
+    design: str
+    backend: dict[str, str]
+
+    @classmethod
+    def of(cls, expert: Expert) -> ExpertUsed:
+        """An expert as it runs on this machine."""
+        return cls(expert.metric, expert.design, load_metric(expert.metric).backend)
+
+    @property
+    def expert(self) -> Expert:
+        """The expert alone."""
+        return Expert(self.metric, self.design)
 
 
-def check_recorded(spec: SpecTree, where: object) -> None:
-    """Refuse a manifest that does not say, in the form that it should, how its dataset was made."""
-    pairs, inputs = spec.get("pairs", {}), spec.get("pairs", {}).get("inputs", [])
-    named = isinstance(inputs, list) and all(
-        isinstance(entry, dict) and all(isinstance(entry.get(key), str) for key in ("name", "sha256"))
-        for entry in inputs
-    )
-    seeds = [part.get("seed") for part in (pairs, *(spec[key] for key in ("augmented",) if key in spec))]
-    versions = spec.get("expert", {}).get("backend", {})
-    if not named or not isinstance(versions, dict) or not all(type(seed) is int for seed in seeds):
-        raise BadData(f"{where}: the manifest's spec does not say how the dataset was made")
+@dataclass(frozen=True)
+class TaggerUsed:
+    """The metric behind token-level tags, with the versions of its packages."""
+
+    metric: str
+    backend: dict[str, str]
+
+    @classmethod
+    def of(cls, metric: str) -> TaggerUsed:
+        """A metric as it runs on this machine."""
+        return cls(metric, load_metric(metric).backend)
 
 
-def recipe(spec: SpecTree) -> list[str]:
-    """The commands, one a line, options at their default left out."""
-    name, pairs = dataset_name(spec), spec.get("pairs", {})
-    out = ["--out", name]
-    made = read_spec(spec, "manifest.json")
-    if made and "augmented" in spec and spec["augmented"]["seed"] == made.seed:
-        demonstrations = [*_expert(spec), *_options(spec["augmented"], _defaults(Augmentation) | {"seed": made.seed})]
-        lines = [_line("build", made.task, *_options(made.as_dict(), _defaults(Spec), "task"), *demonstrations, *out)]
-        return lines + _tags(spec, name)
-    if made:
-        lines = [_line("generate", made.task, *_options(made.as_dict(), _defaults(Spec), "task"), *out)]
-    else:
-        settings = {key: entry for key, entry in pairs.items() if key not in ("made", "inputs")}
-        lines = [_line("import", *_inputs(pairs), *_options(settings, _defaults(Import) | {"kind": None}), *out)]
-    if "expert" in spec:
-        lines.append(_line("trajectories", name, *_expert(spec)))
-    if "augmented" in spec:
-        lines.append(_line("augment", name, *_options(spec["augmented"], _defaults(Augmentation))))
-    return lines + _tags(spec, name)
+@dataclass(frozen=True)
+class Recipe:
+    """All that the rows of a dataset depend on.
+
+    >>> recipe = Recipe(Spec("aor", n=10, l=5, d=1000))
+    >>> Recipe.read(recipe.tree(), "manifest.json") == recipe
+    True
+    """
+
+    pairs: Spec | Imported
+    expert: ExpertUsed | None = None
+    augmented: Augmentation | None = None
+    tags: TaggerUsed | None = None
+
+    @classmethod
+    def read(cls, tree: Provenance, where: object) -> Recipe:
+        """A recipe as a manifest or a shard records it."""
+        unknown = sorted(set(tree) - {field.name for field in fields(cls)})
+        if unknown:
+            raise BadData(f"{where}: object contains unknown field spec.{unknown[0][:60]}")
+        settings: dict[str, Any] = dict(tree.get("pairs", {}))
+        kind = {"generated": Spec, "imported": Imported}.get(str(settings.pop("made", None)))
+        if kind is None:
+            raise BadData(f"{where}: field spec.pairs.made: expected generated or imported")
+        kinds = {"expert": ExpertUsed, "augmented": Augmentation, "tags": TaggerUsed}
+        try:
+            parts: dict[str, Any] = {
+                name: convert(tree[name], kinds[name], f"{where}: spec.{name}") for name in kinds if name in tree
+            }
+            return cls(convert(settings, kind, f"{where}: spec.pairs"), **parts)
+        except AegenError as error:
+            raise BadData(f"{where}: invalid spec: {str(error).removeprefix(f'{where}: ')}") from None
+
+    def tree(self) -> Provenance:
+        """The recipe as plain values, for manifests and shards."""
+        made = "generated" if isinstance(self.pairs, Spec) else "imported"
+        tree: Provenance = {"pairs": {"made": made, **plain(self.pairs)}}
+        for name in ("expert", "augmented", "tags"):
+            if (part := getattr(self, name)) is not None:
+                tree[name] = plain(part)
+        return tree
+
+    def part(self, config: str) -> Recipe:
+        """What the shards of a config depend on."""
+        unneeded: dict[str, Any] = dict.fromkeys({"expert", "augmented", "tags"} - {*PARTS[config]})
+        return replace(self, **unneeded)
+
+    def updated(self, other: Recipe) -> Recipe:
+        """This recipe with the parts that another one has."""
+        there = {field.name: getattr(other, field.name) for field in fields(self)}
+        return replace(self, **{name: part for name, part in there.items() if part is not None})
+
+    @property
+    def spec(self) -> Spec | None:
+        """The spec of generated pairs."""
+        return self.pairs if isinstance(self.pairs, Spec) else None
+
+    @property
+    def task(self) -> str:
+        """The task whose rules the dataset follows."""
+        return self.pairs.task
+
+    @property
+    def name(self) -> str:
+        """What to call the dataset: the id of its spec, or the name of the file that it was imported from."""
+        if isinstance(self.pairs, Spec):
+            return self.pairs.id
+        stem = self.pairs.inputs[0].name.partition(".")[0] if self.pairs.inputs else ""
+        return re.sub(r"[^A-Za-z0-9-]+", "-", stem).strip("-") or "dataset"
 
 
-def _tags(spec: SpecTree, name: str) -> list[str]:
-    if "tags" not in spec:
-        return []
-    metric = _options(spec["tags"], {"metric": "levenshtein"}, "backend")
-    return [_line("trajectories", name, "--design", "tags", *metric)]
+def differences(existing: Provenance, requested: Provenance) -> list[str]:
+    """What differs between two recipes, one phrase each.
+
+    >>> differences({"pairs": {"d": 10}}, {"pairs": {"d": 20}})
+    ['pairs.d: existing value 10, requested 20']
+    """
+    return [*_differences(existing, requested, "")]
 
 
-def _line(*words: str) -> str:
-    return shlex.join(["aegen", *words])
-
-
-def _expert(spec: SpecTree) -> list[str]:
-    usual = Expert.of(spec["pairs"]["task"])
-    return list(_options(spec["expert"], {"metric": usual.metric, "design": usual.design}, "backend"))
-
-
-def _inputs(pairs: Mapping[str, Any]) -> list[str]:
-    names = [str(entry["name"]) for entry in pairs.get("inputs", [])]
-    return ["FOLDER"] if pairs.get("kind") == "released" else names  # its files are named by the layout
-
-
-def _defaults(kind: type) -> dict[str, Any]:
-    return {field.name: field.default for field in fields(kind) if field.default is not MISSING}
-
-
-def _options(settings: Mapping[str, Any], defaults: Mapping[str, Any], *without: str) -> Iterator[str]:
-    for key, entry in settings.items():
-        if key in without or (key in defaults and defaults[key] == entry):
-            continue
-        yield f"--{key.replace('_', '-')}"
-        if entry is not True:
-            yield str(entry)
+def _differences(existing: Any, requested: Any, path: str) -> list[str]:
+    if isinstance(existing, dict) and isinstance(requested, dict):
+        keys = sorted(set(existing) | set(requested))
+        return [
+            phrase
+            for key in keys
+            for phrase in _differences(existing.get(key), requested.get(key), f"{path}.{key}" if path else key)
+        ]
+    return [] if existing == requested else [f"{path}: existing value {existing}, requested {requested}"]

@@ -1,34 +1,30 @@
-"""The files of a dataset: schemas, self-description, writing, reading that trusts nothing.
+"""The files of a dataset: written with a description of themselves, read without trusting anything.
 
-A shard is a Parquet file that describes itself in its metadata (key ``aegen``, one JSON object): whoever reads
-several shards merges what they say. A file appears under its name only when it is complete.
+A shard is a Parquet file that describes itself in its metadata (key ``aegen``, one JSON object); readers of several
+shards merge the descriptions. A file appears under its name only when it is complete.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from aegen.columns.schemas import SCHEMAS
+from aegen.core.description import FileInfo, PairsDescription, read_description
 from aegen.core.errors import BadData, InvalidSpec
-from aegen.core.format import DESCRIPTION_KEY, MAX_TOKENS
-from aegen.core.json_text import check_format, parse_json
-from aegen.dataset.manifest import FileInfo, file_info
+from aegen.core.format import KEY, MAX_GROUP, MAX_STATE, ConfigName
+from aegen.dataset.manifest import file_info
 from aegen.files.atomic import Aside
 from aegen.files.parquet import DAMAGED, ROW_GROUP, _parquet, check_footer, first_line, unfolding
 from aegen.files.places import Remote
-from aegen.files.size_guard import MAX_GROUP
 
-_FACTS = {"split": str, "task": str, "tokens": str, "arithmetic": bool, "one_source": bool}
-
-Description = dict[str, Any]
+Description = PairsDescription  # of any shard: that of demonstrations is a kind of it
 
 
 class ShardWriter:
@@ -39,7 +35,7 @@ class ShardWriter:
 
     info: FileInfo  # of the finished file
 
-    def __init__(self, path: Path | Remote, config: str) -> None:
+    def __init__(self, path: Path | Remote, config: ConfigName) -> None:
         self.path, self.schema, self.rows = path, SCHEMAS[config], 0
         self._file = Aside(path)
         self._waiting: list[pa.RecordBatch] = []
@@ -79,12 +75,17 @@ class ShardWriter:
         self._writing = self._disk.submit(self._writer.write_table, table, row_group_size=ROW_GROUP)
 
     def finish(self, about: Description) -> None:
-        """All rows are there: say what the shard is."""
+        """All rows are written: add the description, which every reader must accept."""
         if self._held:
             self._flush(pa.Table.from_batches(self._waiting, self.schema))
         if self._writing:
             self._writing.result()
-        self._writer.add_key_value_metadata({DESCRIPTION_KEY: json.dumps(about, sort_keys=True, ensure_ascii=False)})
+        raw = msgspec.json.encode(about, order="sorted")
+        try:
+            read_description(raw, self.path)
+        except BadData as error:
+            raise InvalidSpec(str(error)) from None
+        self._writer.add_key_value_metadata({KEY: raw})
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._disk.shutdown(wait=True)
@@ -100,9 +101,9 @@ class ShardWriter:
 
 
 def write_shard(
-    path: Path | Remote, config: str, batches: Iterable[pa.RecordBatch], describe: Callable[[], Description]
+    path: Path | Remote, config: ConfigName, batches: Iterable[pa.RecordBatch], describe: Callable[[], Description]
 ) -> FileInfo:
-    """Write one shard; ``describe`` is asked when all rows have been seen."""
+    """Write one shard; ``describe`` is called after the last row."""
     with ShardWriter(path, config) as shard:
         for batch in batches:
             shard.write(batch)
@@ -116,7 +117,7 @@ def open_shard(path: Path | Remote, config: str | None = None) -> tuple[pq.Parqu
         check_footer(path)
         file = _parquet(path)
         schema, metadata = file.schema_arrow, file.metadata
-        raw = (metadata.metadata or {}).get(DESCRIPTION_KEY.encode())
+        raw = (metadata.metadata or {}).get(KEY.encode())
         groups = [metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)]
     except FileNotFoundError:
         raise BadData(f"{path}: missing") from None
@@ -125,24 +126,20 @@ def open_shard(path: Path | Remote, config: str | None = None) -> tuple[pq.Parqu
     if not all(0 <= size <= MAX_GROUP for size in groups):
         raise BadData(f"{path}: a row group of {max(groups):,} bytes; expected at most {MAX_GROUP:,}")
     if raw is None:
-        raise BadData(f"{path}: has no {DESCRIPTION_KEY!r} metadata, so it was not written by aegen")
-    description = parse_json(raw, path)
-    check_format(description.get("format"), path)
-    config = config or description.get("config")
-    if not isinstance(config, str) or config not in SCHEMAS or description.get("config") != config:
-        raise BadData(f"{path}: config {description.get('config')!r}; expected {config!r}")
-    if not schema.remove_metadata().equals(SCHEMAS[config]):
-        raise BadData(f"{path}: columns {str(schema.names)[:200]}; expected those of {config}")
+        raise BadData(f"{path}: no {KEY!r} metadata, so it was not written by aegen")
+    description = read_description(raw, path)
+    if config is not None and description.config != config:
+        raise BadData(f"{path}: config {description.config!r}, expected {config!r}")
+    if not schema.remove_metadata().equals(SCHEMAS[description.config]):
+        raise BadData(f"{path}: columns {str(schema.names)[:200]}, expected those of {description.config}")
     return file, description
 
 
-def text_facts(about: Description, where: object) -> Description:
-    """What a shard of pairs says of its texts, and what is made of it says again."""
-    found = {key: about.get(key) for key in ("format", *_FACTS)}
-    for key, kind in _FACTS.items():
-        if type(found[key]) is not kind:
-            raise BadData(f"{where}: metadata field {key} is not what it should be")
-    return found
+def read_description_of(path: Path | Remote, config: str | None = None) -> Description:
+    """What a shard says of itself."""
+    file, description = open_shard(path, config)
+    file.close()
+    return description
 
 
 def read_batches(path: Path | Remote, config: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -155,7 +152,7 @@ def read_batches(path: Path | Remote, config: str, columns: list[str] | None = N
                     raise BadData(f"{path}: a row with an empty cell")
                 batch.validate(full=True)  # Arrow itself takes any bytes for texts
                 if any(map(_too_long, batch.columns)):
-                    raise BadData(f"{path}: a text of more than {MAX_TOKENS:,} tokens")
+                    raise BadData(f"{path}: a text of more than {MAX_STATE:,} tokens")
                 yield batch
     except DAMAGED as error:
         raise BadData(f"{path}: damaged ({first_line(error)})") from None
@@ -169,6 +166,6 @@ def _empty_cells(column: pa.Array) -> bool:
 def _too_long(column: pa.Array) -> bool:
     """Whether a text has too many tokens; they are counted only where it has the bytes for so many."""
     texts = column.flatten() if pa.types.is_list(column.type) else column
-    if not pa.types.is_string(texts.type) or (pc.max(pc.binary_length(texts)).as_py() or 0) < MAX_TOKENS:
+    if not pa.types.is_string(texts.type) or (pc.max(pc.binary_length(texts)).as_py() or 0) < MAX_STATE:
         return False
-    return bool(pc.max(pc.count_substring(texts, " ")).as_py() >= MAX_TOKENS)
+    return bool(pc.max(pc.count_substring(texts, " ")).as_py() >= MAX_STATE)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from aegen.core.actions import DONE
 from aegen.core.edits import Splice
 from aegen.core.errors import BadData
-from aegen.core.escape import detokenize, split_state, unescape
+from aegen.core.format import DONE, KEEP, detokenize, split_state, unescape
 from aegen.dataset.contract import Contract, read_contract
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
-from aegen.dataset.shards import open_shard, read_batches, text_facts
-from aegen.experts.tags import KEEP
+from aegen.dataset.shards import read_batches, read_description_of
 
 Paint = Callable[[str, str], str]  # (text, "old" or "new") -> text
 Trajectory = list[tuple[int, str, list[str]]]  # (origin, state, action)
@@ -28,7 +26,7 @@ def draw_pairs(folder: Folder, split: str, count: int) -> Iterator[str]:
     """The first pairs of a split, in their original text."""
     manifest = folder.manifest()
     names = manifest.shards("pairs", split)
-    kind = text_facts(open_shard(folder / names[0], "pairs")[1], folder / names[0])["tokens"] if names else "words"
+    kind = read_description_of(folder / names[0], "pairs").tokens if names else "words"
     rows = (row for name in names for batch in read_batches(folder / name, "pairs") for row in batch.to_pylist())
     for row in islice(rows, count):
         source, target = (detokenize(split_state(row[side]), kind) for side in ("source", "target"))

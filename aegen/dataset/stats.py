@@ -36,7 +36,7 @@ def figures(
     """Sizes and, where there are demonstrations, the paper's data table."""
     empty = Survey()
     found: dict[str, Any] = {
-        "spec": manifest.spec,
+        "spec": manifest.recipe.tree(),
         "pairs": {split: manifest.rows("pairs", split) for split in SPLITS},
         "unchanged": {split: surveys.get(("pairs", split), empty).unchanged for split in SPLITS},
     }

@@ -19,8 +19,7 @@ from aegen.columns.arrow import of_numbers, to_numbers
 from aegen.columns.ragged import intern
 from aegen.columns.schemas import SCHEMAS
 from aegen.core.errors import BadData
-from aegen.core.escape import split_state
-from aegen.core.format import SPLITS
+from aegen.core.format import SPLITS, split_state
 from aegen.core.progress import Progress, silent
 from aegen.core.types import Integers, Tokens
 from aegen.dataset.contract import Contract, read_contract
@@ -29,7 +28,7 @@ from aegen.dataset.manifest import Manifest, file_info
 from aegen.dataset.names import shard_name, shard_parts
 from aegen.dataset.shards import open_shard, read_batches
 from aegen.engines.local import Engine
-from aegen.pairs.spec import Spec, read_spec
+from aegen.pairs.spec import Spec
 
 Findings = dict[str, int]
 Digests = npt.NDArray[np.bytes_]
@@ -69,7 +68,7 @@ def verify(folder: Folder, engine: Engine, progress: Progress = silent) -> Findi
 
 def check_whole(folder: Folder, manifest: Manifest) -> tuple[Spec | None, dict[str, Contract]]:
     """All but the meaning of the rows: the files, what they say of themselves, and that none is missing."""
-    spec = read_spec(manifest.spec, folder.path)
+    spec = manifest.recipe.spec
     check_files(folder, manifest)
     steps = [config for config in manifest.configs if config in STEP_CONFIGS]
     contracts = {config: read_contract(folder, manifest, config) for config in steps}
@@ -109,12 +108,12 @@ def check_files(folder: Folder, manifest: Manifest) -> None:
 
 def _check_complete(folder: Folder, manifest: Manifest, spec: Spec | None) -> None:
     """Every split of every config is there with all its shards, and generated data is as large as its spec says."""
-    for config in ("pairs", *(config for config in manifest.spec if config in STEP_CONFIGS)):
+    for config in ("pairs", *(config for config in manifest.recipe.tree() if config in STEP_CONFIGS)):
         for split in SPLITS if config != "augmented" else ("train",):
             names = manifest.shards(config, split)
             if names != [shard_name(config, split, index, len(names)) for index in range(len(names))] or not names:
                 raise BadData(f"{folder.path}: the manifest does not list all shards of {config}/{split}")
-    names = [name for name in manifest.shards("variants") if "expert" in manifest.spec]
+    names = [name for name in manifest.shards("variants") if manifest.recipe.expert]
     if [*map(_pairs_of, manifest.shards("variants_expert"))] != names:
         raise BadData(f"{folder.path}: the manifest does not list all shards of variants_expert/train")
     if spec:
@@ -281,7 +280,7 @@ def _check_unique(folder: Folder, manifest: Manifest, spec: Spec) -> None:
 
 def overlaps(folder: Folder, manifest: Manifest) -> dict[str, int]:
     """Distinct sources that two splits share, for each pair of splits."""
-    distinct = {split: _distinct_sources(folder, manifest, "pairs", split) for split in SPLITS}
+    distinct: dict[str, Digests] = {split: _distinct_sources(folder, manifest, "pairs", split) for split in SPLITS}
     found = {}
     for left, right in (("train", "validation"), ("train", "test"), ("validation", "test")):
         found[f"{left}/{right}"] = _in_common(distinct[left], distinct[right])
@@ -295,7 +294,7 @@ def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int
     """Replay every trajectory through the environment to its pair's goal. Steps seen."""
     kept = min(1 << 16, HELD_TOKENS // (contract.max_state + 1))
     step = lru_cache(maxsize=kept)(contract.environment.step)
-    wanted = _texts(pairs)
+    wanted = _texts(pairs, "variants" if config == "variants_expert" else "pairs")
     rows = 0
     trajectory: tuple[int, int] | None = None
     expected: Tokens | None = None  # the state that the environment says comes next; None at the end of a trajectory
@@ -335,6 +334,6 @@ def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int
     return rows
 
 
-def _texts(pairs: Path) -> Iterator[tuple[int, str, str]]:
-    for batch in read_batches(pairs, pairs.parent.name):
+def _texts(pairs: Path, config: str) -> Iterator[tuple[int, str, str]]:
+    for batch in read_batches(pairs, config):
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

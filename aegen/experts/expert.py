@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from aegen.core.actions import load_design
-from aegen.core.errors import BadData, InvalidSpec
-from aegen.core.types import SpecTree
-from aegen.experts.metrics import load_metric
+from aegen.core.errors import InvalidSpec
 
 TASK_DEFAULTS = {"aor": ("levenshtein", "insert"), "aes": ("span", "span"), "aec": ("levenshtein", "edit")}
 TEXT_DEFAULTS = ("levenshtein", "edit")
@@ -54,24 +51,3 @@ class Expert:
                 f"design {self.design} cannot express an edit that replaces {removed} tokens by {added}, "
                 f"and for {task} metric {self.metric} needs it"
             )
-
-    def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "backend": load_metric(self.metric).backend}
-
-
-def task_name(spec: SpecTree) -> str:
-    """The task whose rules a dataset follows."""
-    task = spec.get("pairs", {}).get("task")
-    if not isinstance(task, str):
-        raise BadData("the manifest's spec names no task")
-    return task
-
-
-def read_expert(spec: SpecTree) -> Expert:
-    """Who demonstrated in a dataset that has demonstrations."""
-    if "expert" not in spec:
-        raise InvalidSpec("there are no expert trajectories yet: run `aegen trajectories` first")
-    metric, design = (spec["expert"].get(key) for key in ("metric", "design"))
-    if not isinstance(metric, str) or not isinstance(design, str):
-        raise BadData("the manifest's spec names no metric and design for expert")
-    return Expert(metric, load_design(design).name)

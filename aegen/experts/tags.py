@@ -7,17 +7,23 @@ into one round, two insertions in one place say, waits for the next; a round of 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from aegen.core.actions import DELETE, Design, Refusal
+import pyarrow as pa
+
+from aegen.columns.schemas import STEPS
+from aegen.core.actions import Design
 from aegen.core.edits import Splice
 from aegen.core.environment import Outcome
 from aegen.core.errors import InvalidEdit
+from aegen.core.format import DELETE, KEEP, Refusal, split_state
+from aegen.core.format import INSERT_AFTER as INSERT
+from aegen.core.format import SUBSTITUTE as SUB
 from aegen.core.types import Tokens
-from aegen.experts.metrics import Metric, load_metric
-
-KEEP, SUB, INSERT = "KEEP", "SUB_", "INSERT_"
+from aegen.experts.metrics import Metric
+from aegen.experts.trajectory import Summary
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,7 @@ TAGS = Tagging("tags", ("tags",))
 def next_tags(state: Tokens, goal: Tokens, metric: Metric) -> Tokens:
     """The tags of one round: as many of the metric's edits as fit.
 
+    >>> from aegen.experts.metrics import load_metric
     >>> next_tags(("1", "1", "2"), ("1", "+", "1", "=", "2"), load_metric("levenshtein"))
     ('KEEP', 'INSERT_+', 'INSERT_=', 'KEEP')
     """
@@ -55,6 +62,7 @@ def next_tags(state: Tokens, goal: Tokens, metric: Metric) -> Tokens:
 def rounds(state: Tokens, goal: Tokens, metric: Metric) -> list[tuple[Tokens, Tokens]]:
     """The rounds (state, tags) from a state to its goal; the last one keeps everything.
 
+    >>> from aegen.experts.metrics import load_metric
     >>> for step in rounds(("1", "2"), ("1", "+", "1", "=", "2"), load_metric("levenshtein")):
     ...     print(*step)
     ('1', '2') ('KEEP', 'INSERT_+', 'KEEP')
@@ -123,6 +131,17 @@ class TaggingGame:
         return Outcome(after) if len(after) <= self.max_state else Outcome(state, refusal=Refusal.TOO_LONG)
 
 
-def tags_spec(metric: str) -> dict[str, Any]:
-    """What the tags of a dataset depend on, for its manifest."""
-    return {"metric": metric, "backend": load_metric(metric).backend}
+def tag_batch(batch: pa.RecordBatch, metric: Metric, summary: Summary) -> pa.RecordBatch:
+    """The rounds of a batch of pairs, as rows of a shard."""
+    return pa.RecordBatch.from_pylist(list(_rows(batch, metric, summary)), schema=STEPS)
+
+
+def _rows(batch: pa.RecordBatch, metric: Metric, summary: Summary) -> Iterator[dict[str, Any]]:
+    for pair, source, target in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        steps = rounds(split_state(source), split_state(target), metric)
+        summary.max_steps = max(summary.max_steps, len(steps))
+        for number, (state, tags) in enumerate(steps):
+            summary.state_tokens.update(state)
+            summary.action_tokens.update(tags)
+            summary.max_state = max(summary.max_state, len(state))
+            yield {"pair": pair, "origin": 0, "step": number, "state": " ".join(state), "action": list(tags)}

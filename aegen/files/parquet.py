@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aegen.core.errors import BadData
+from aegen.core.format import MAX_FOOTER, MAX_GROUP
+from aegen.core.size_guard import references, unfolded
 from aegen.files.places import Remote
-from aegen.files.size_guard import MAX_GROUP, references, unfolded
 
 ROW_GROUP = 1 << 16
-MAX_FOOTER = 1 << 27  # bytes of Parquet metadata that a reader takes memory for, the description included
 # What pyarrow raises on a damaged or hostile file.
 DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, RuntimeError, OverflowError, MemoryError)
 

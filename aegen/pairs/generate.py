@@ -25,7 +25,7 @@ from aegen.arithmetic.texts import Pieces, equation_cells
 from aegen.columns.arrow import of_numbers
 from aegen.columns.schemas import PAIRS
 from aegen.core.errors import InvalidSpec
-from aegen.core.format import SPLITS
+from aegen.core.format import SPLITS, ConfigName, SplitName
 from aegen.core.progress import Progress, silent
 from aegen.core.randomness import Draws, derive_key, keyed_hash
 from aegen.core.types import Integers
@@ -173,7 +173,7 @@ def stripes(spec: Spec, layout: Layout) -> int:
     return max(1, -(-layout.quotas["train"] // spec.rows_per_shard))
 
 
-def stripe(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str, int, Block, slice]]:
+def stripe(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[SplitName, int, Block, slice]]:
     """The rows of shard ``index`` of all splits, scanned once: (split, number of the first row, block, rows in it).
 
     Shards are cut where a training shard is full; the other splits have there what comes between the cuts. Rows of a
@@ -211,7 +211,7 @@ def part_of(layout: Layout, spec: Spec, index: int) -> Layout:
     return Layout(layout.quotas, layout.before[first : last + 2], layout.block + first)
 
 
-def stripe_batches(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[str, str, pa.RecordBatch]]:
+def stripe_batches(spec: Spec, layout: Layout, index: int) -> Iterator[tuple[ConfigName, SplitName, pa.RecordBatch]]:
     """The same rows as batches: (config, split, batch)."""
     for split, first, rows, mine in stripe(spec, layout, index):
         ids = np.arange(first, first + mine.stop - mine.start) + layout.first_id(split)

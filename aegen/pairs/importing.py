@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from aegen.arithmetic.tasks import TASKS
 from aegen.core.errors import BadData, InvalidSpec
-from aegen.core.escape import join_state, tokenize
-from aegen.core.format import MAX_TOKENS, SPLITS, TASKS
+from aegen.core.format import MAX_TEXT, MAX_TOKEN, SPLITS, join_state, tokenize
 from aegen.core.progress import Progress, silent
 from aegen.core.randomness import derive_key
-from aegen.core.types import SpecTree
 from aegen.pairs.readers import open_reader
 from aegen.pairs.rows import Row
+from aegen.pairs.spec import Imported
 
 Parsed = tuple[str, str, str]  # split, source, target
 
@@ -27,7 +27,7 @@ Parsed = tuple[str, str, str]  # split, source, target
 class Import:
     """What to import, and how."""
 
-    paths: tuple[Path, ...]
+    paths: tuple[Path, ...] = ()
     kind: str = "auto"
     task: str = "text"
     tokens: str = "words"
@@ -40,6 +40,7 @@ class Import:
     max_tokens: int = 1024
     rows_per_shard: int = 250_000
     skip_bad: bool = False
+    pairs: tuple[tuple[str, str], ...] = ()  # instead of paths: what a program holds
     skipped: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -51,8 +52,8 @@ class Import:
         for name in ("max_tokens", "rows_per_shard"):
             if getattr(self, name) < 1:
                 raise InvalidSpec(f"{name}={getattr(self, name)}: expected at least 1")
-        if self.max_tokens > MAX_TOKENS:  # no reader would take them
-            raise InvalidSpec(f"max_tokens={self.max_tokens}: expected at most {MAX_TOKENS:,}")
+        if self.max_tokens > MAX_TEXT:
+            raise InvalidSpec(f"max_tokens={self.max_tokens}: expected at most {MAX_TEXT:,}")
         if self.task != "text" and self.tokens != "words":
             raise InvalidSpec(f"tokens={self.tokens}: equations ({self.task}) are made of words")
         _ = self.shares
@@ -67,16 +68,13 @@ class Import:
             raise InvalidSpec(f"split={self.split}: expected three whole numbers that make 100, for example 70/15/15")
         return tuple(map(int, parts))
 
-    def spec_tree(self) -> SpecTree:
+    @property
+    def recorded(self) -> Imported:
         """What the dataset depends on: the settings, and the inputs by name and content."""
         reader = open_reader(self)
-        settings = {
-            name: getattr(self, name)
-            for name in ("task", "tokens", "split", "split_by", "seed", "max_tokens", "rows_per_shard", "skip_bad")
-        }
-        return {
-            "pairs": {"made": "imported", "kind": reader.kind, **settings, **reader.options, "inputs": reader.inputs()}
-        }
+        names = ("task", "tokens", "split", "split_by", "seed", "max_tokens", "rows_per_shard", "skip_bad")
+        settings = {name: getattr(self, name) for name in names}
+        return Imported(reader.kind, reader.inputs(), **settings, **reader.options)
 
     def rows(self, skipped: Counter[str] | None = None) -> Iterator[Parsed]:
         """All good pairs; a bad one is an error that says where, or with ``skip_bad`` left out and counted."""
@@ -108,6 +106,8 @@ class Import:
         tokens = tokenize(text, self.tokens)
         if len(tokens) > self.max_tokens:
             raise BadData(f"{where}: more than {self.max_tokens:,} tokens")
+        if len(text) > MAX_TOKEN // 8 and max(map(len, tokens)) > MAX_TOKEN:  # an escape has up to six characters
+            raise BadData(f"{where}: a token of more than {MAX_TOKEN:,} characters")
         return join_state(tokens)
 
     def _split_of(self, row: Row, source: str, target: str) -> str:
@@ -127,5 +127,5 @@ class Import:
                 counts[split] += 1
                 advance(1)
         if not counts:
-            raise BadData(f"{', '.join(map(str, self.paths))}: no pairs")
+            raise BadData(f"{', '.join(map(str, self.paths)) or 'input'}: no pairs")
         return {split: counts[split] for split in SPLITS}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from aegen.core.errors import BadData, InvalidSpec, MissingExtra
 from aegen.files.parquet import first_line
 from aegen.pairs.rows import Reader, Row, digests, lines_of
+from aegen.pairs.spec import InputFile
 from aegen.pairs.tables import Table
 
 if TYPE_CHECKING:
@@ -40,8 +43,25 @@ class Parallel:
                 problem = "an empty line"
             yield Row(right[0] if right[2] or not right[1] else left[0], left[1], right[1], self.split, problem)
 
-    def inputs(self) -> list[dict[str, str]]:
+    def inputs(self) -> tuple[InputFile, ...]:
         return digests(self.source, self.target)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Pairs that a program holds."""
+
+    pairs: tuple[tuple[str, str], ...]
+    kind: ClassVar[str] = "python"
+    options: ClassVar[dict[str, Any]] = {}
+
+    def rows(self) -> Iterator[Row]:
+        for number, (source, target) in enumerate(self.pairs, start=1):
+            yield Row(f"pair {number}", source, target)
+
+    def inputs(self) -> tuple[InputFile, ...]:
+        content = json.dumps(self.pairs).encode()
+        return (InputFile("pairs", hashlib.sha256(content).hexdigest()),)
 
 
 @dataclass(frozen=True)
@@ -65,8 +85,8 @@ class Released:
         for part in self._parts():
             yield from part.rows()
 
-    def inputs(self) -> list[dict[str, str]]:
-        return [entry for part in self._parts() for entry in part.inputs()]
+    def inputs(self) -> tuple[InputFile, ...]:
+        return tuple(entry for part in self._parts() for entry in part.inputs())
 
 
 @dataclass(frozen=True)
@@ -129,7 +149,7 @@ class M2:
             reached = stop
         return replace(row, target=" ".join(target + words[reached:]))
 
-    def inputs(self) -> list[dict[str, str]]:
+    def inputs(self) -> tuple[InputFile, ...]:
         return digests(self.path)
 
 
@@ -188,8 +208,9 @@ class HubDataset:
         except Exception as error:
             raise self._refused(error) from None
 
-    def inputs(self) -> list[dict[str, str]]:
-        return [{"name": Path(self.name).name, "sha256": "-".join(data._fingerprint for data in self._load().values())}]
+    def inputs(self) -> tuple[InputFile, ...]:
+        content = "-".join(data._fingerprint for data in self._load().values())
+        return (InputFile(Path(self.name).name, content),)
 
 
 SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".m2": "m2"}
@@ -199,6 +220,8 @@ KINDS = ("auto", "released", "parallel", "csv", "tsv", "jsonl", "parquet", "m2",
 def open_reader(wanted: Import) -> Reader:
     """The reader for these paths: by the asked kind, or by what they look like."""
     paths, kind = wanted.paths, wanted.kind
+    if wanted.pairs:
+        return Memory(wanted.pairs)
     if kind not in KINDS:
         raise InvalidSpec(f"kind={kind}: expected one of {', '.join(KINDS)}")
     for path in paths:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from aegen.core.errors import BadData
+from aegen.pairs.spec import InputFile
 
 MAX_LINE = 1 << 24  # bytes of one line that a reader is willing to hold
 
@@ -35,7 +36,7 @@ class Reader(Protocol):
 
     def rows(self) -> Iterator[Row]: ...
 
-    def inputs(self) -> list[dict[str, str]]: ...
+    def inputs(self) -> tuple[InputFile, ...]: ...
 
 
 def lines_of(path: Path) -> Iterator[tuple[str, str, str]]:
@@ -69,7 +70,7 @@ def _without_ending(line: bytes) -> bytes:
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def digests(*paths: Path) -> list[dict[str, str]]:
+def digests(*paths: Path) -> tuple[InputFile, ...]:
     """Names and hashes of files, for the record."""
     found = []
     for path in paths:
@@ -77,7 +78,7 @@ def digests(*paths: Path) -> list[dict[str, str]]:
             raise BadData(f"{ascii(path.name)[1:-1]}: a name that is not UTF-8, which nobody could record; rename it")
         try:
             with path.open("rb") as file:
-                found.append({"name": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()})
+                found.append(InputFile(path.name, hashlib.file_digest(file, "sha256").hexdigest()))
         except OSError as error:
             raise BadData(f"{path}: {error.strerror}") from None
-    return found
+    return tuple(found)

@@ -1,22 +1,25 @@
-"""What a benchmark is: one frozen record, validated once, with one id string."""
+"""Where pairs come from, as one frozen record, validated once: a benchmark's spec, or what was imported."""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-from aegen.core.errors import AegenError, BadData, InvalidSpec
-from aegen.core.format import TASKS
-from aegen.core.types import SpecTree
+from msgspec import Meta
 
-ONE_SOURCE = ("aor",)  # tasks with exactly one source for each target, and so without variants
+from aegen.arithmetic.tasks import TASKS
+from aegen.core.errors import InvalidSpec
+from aegen.core.format import MAX_TEXT
+from aegen.core.records import wrong_field
+
 _LETTERS = {"n": "n", "l": "l", "d": "d", "s": "seed", "e": "errors", "v": "variants", "r": "rows_per_shard"}
 _WORDS = {"div": ("division", True), "paper": ("split", "paper")}
-MAX_N = 10**6  # the vocabulary is held in memory
-MAX_VARIANTS = 10**4
 _SCALES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+EXAMPLE = "aor-n10-l5-d10k-s0"
+Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Rows = Annotated[int, Meta(ge=1)]
 
 
 @dataclass(frozen=True)
@@ -28,47 +31,31 @@ class Spec:
     """
 
     task: str
-    n: int
-    l: int
-    d: int
-    seed: int = 0
-    split: str = "source"
+    n: Annotated[int, Meta(ge=2, le=10**6)]  # the vocabulary is held in memory
+    l: Annotated[int, Meta(ge=3)]
+    d: Rows
+    seed: Seed = 0
+    split: Literal["source", "paper"] = "source"
     division: bool = False
-    errors: int = 3
-    variants: int = 0
-    rows_per_shard: int = 250_000
+    errors: Annotated[int, Meta(ge=0)] = 3
+    variants: Annotated[int, Meta(ge=0, le=10**4)] = 0
+    rows_per_shard: Rows = 250_000
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            wanted = {"str": str, "int": int, "bool": bool}[str(field.type)]
-            if type(getattr(self, field.name)) is not wanted:
-                raise InvalidSpec(f"{field.name}={getattr(self, field.name)!r}: expected {field.type}")
+        if wrong := wrong_field(self):
+            raise InvalidSpec(wrong)
         if self.task not in TASKS:
             raise InvalidSpec(f"task={self.task}: expected one of {', '.join(TASKS)}")
-        for name, least in (("n", 2), ("l", 3), ("d", 1), ("seed", 0), ("errors", 0), ("variants", 0)):
-            self._at_least(name, least)
-        self._at_least("rows_per_shard", 1)
-        if self.split not in ("source", "paper"):
-            raise InvalidSpec(f"split={self.split}: expected source or paper")
-        if self.seed >= 2**63:
-            raise InvalidSpec(f"seed={self.seed}: expected less than 2^63")
         if self.errors > 2 * self.l - 2:
             raise InvalidSpec(f"errors={self.errors}: the shortest equation of l={self.l} has {2 * self.l - 2} places")
         for name, task in (("division", "aes"), ("errors", "aec")):
             if self.task != task and getattr(self, name) != getattr(type(self), name):
                 raise InvalidSpec(f"{name} is an option of {task}, not of {self.task}")
-        if self.variants and self.task in ONE_SOURCE:
+        if self.variants and TASKS[self.task].one_source:
             raise InvalidSpec(f"variants: {self.task} has one source for each target; expected aes or aec")
-        for name, most in (("n", MAX_N), ("variants", MAX_VARIANTS)):
-            if getattr(self, name) > most:
-                raise InvalidSpec(f"{name}={getattr(self, name)}: expected at most {most:,}")
         bits = math.log2(2 * self.n - 1) + (self.l - 2) * math.log2(4 * self.n)
         if bits >= 63:
             raise InvalidSpec(f"n={self.n}, l={self.l}: {bits:,.0f} bits to number the left sides, beyond 63 bits")
-
-    def _at_least(self, name: str, least: int) -> None:
-        if getattr(self, name) < least:
-            raise InvalidSpec(f"{name}={getattr(self, name)}: expected at least {least}")
 
     @property
     def candidates(self) -> int:
@@ -93,7 +80,7 @@ class Spec:
 
     @classmethod
     def parse(cls, text: str) -> Spec:
-        """Read an id string; ``d10k`` and ``d2m`` are understood too.
+        """Read an id; ``d10k`` and ``d2m`` are accepted too.
 
         >>> Spec.parse("aec-n10-l5-d10k-e5").errors
         5
@@ -107,30 +94,37 @@ class Spec:
             elif match and match[1] in _LETTERS:
                 name, setting = _LETTERS[match[1]], int(match[2]) * _SCALES[match[3]]
             else:
-                raise InvalidSpec(f"{text}: cannot read {part!r}; expected for example aor-n10-l5-d10k-s0")
+                raise InvalidSpec(f"{text}: cannot read {part!r}, expected for example {EXAMPLE}")
             if name in settings:
-                raise InvalidSpec(f"{text}: {name} is there twice")
+                raise InvalidSpec(f"{text}: duplicate field: {name}")
             settings[name] = setting
         if missing := {"n", "l", "d"} - set(settings):
-            raise InvalidSpec(f"{text}: lacks {', '.join(sorted(missing))}; expected for example aor-n10-l5-d10k-s0")
+            raise InvalidSpec(f"{text}: missing {', '.join(sorted(missing))}, expected for example {EXAMPLE}")
         return cls(**settings)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The fields as plain values, for the manifest and the shards' metadata."""
-        return asdict(self)
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file that pairs were imported from."""
+
+    name: str
+    sha256: str
 
 
-def spec_tree(spec: Spec) -> SpecTree:
-    """The spec as manifests and shards record it."""
-    return {"pairs": {"made": "generated", **spec.as_dict()}}
+@dataclass(frozen=True)
+class Imported:
+    """All that imported pairs depend on: the inputs by content, and the settings they were read with."""
 
-
-def read_spec(tree: SpecTree, where: object) -> Spec | None:
-    """The spec that a manifest records; None where the pairs were not generated."""
-    settings = dict(tree.get("pairs", {}))
-    if settings.pop("made", None) != "generated":
-        return None
-    try:
-        return Spec(**settings)
-    except (TypeError, AegenError) as error:
-        raise BadData(f"{where}: the manifest's spec is none: {error}") from None
+    kind: str
+    inputs: tuple[InputFile, ...]
+    task: str = "text"
+    tokens: Literal["words", "chars"] = "words"
+    split: str | None = None
+    split_by: Literal["source", "target", "pair"] = "source"
+    seed: Seed = 0
+    max_tokens: Annotated[int, Meta(ge=1, le=MAX_TEXT)] = 1024
+    rows_per_shard: Rows = 250_000
+    skip_bad: bool = False
+    source_column: str | None = None
+    target_column: str | None = None
+    annotator: int | None = None

@@ -16,6 +16,7 @@ from aegen.core.errors import BadData
 from aegen.files.parquet import DAMAGED, check_footer, first_line, unfolding
 from aegen.pairs import rows
 from aegen.pairs.rows import Row, digests, lines_of, open_text
+from aegen.pairs.spec import InputFile
 
 
 class _RowByRow:
@@ -145,5 +146,5 @@ class Table:
         texts = (cell if cell is None else cell.decode(errors="surrogateescape") for cell in cells)
         return dict(zip(names, texts, strict=True)), ""
 
-    def inputs(self) -> list[dict[str, str]]:
+    def inputs(self) -> tuple[InputFile, ...]:
         return digests(self.path)

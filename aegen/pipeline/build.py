@@ -1,38 +1,36 @@
-"""The commands' work: hold the folder, make what is missing, finish it. Each returns the manifest and whether
-anything had to be done."""
+"""The data stage: hold the folder, write what is missing, finish it.
+
+Each function returns the manifest, and whether anything had to be written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
-from typing import Any
+from dataclasses import replace
 
 from aegen.card.render import check_card, write_card
+from aegen.core.description import FileInfo
 from aegen.core.errors import InvalidSpec
 from aegen.core.progress import Progress, silent
-from aegen.core.types import SpecTree
 from aegen.dataset.folder import Folder
-from aegen.dataset.manifest import FileInfo, Manifest
+from aegen.dataset.manifest import Manifest
+from aegen.dataset.recipe import ExpertUsed, Recipe, TaggerUsed
 from aegen.engines.local import Engine, Local
 from aegen.experts.augment import Augmentation
-from aegen.experts.expert import Expert, read_expert
+from aegen.experts.expert import Expert
 from aegen.experts.metrics import METRICS
-from aegen.experts.tags import tags_spec
 from aegen.pairs.generate import plan
 from aegen.pairs.importing import Import
-from aegen.pairs.spec import Spec, spec_tree
-from aegen.pipeline.demonstrations import renamed, write_demonstrations
+from aegen.pairs.spec import Spec
+from aegen.pipeline.demonstrations import write_augmented, write_expert, write_tags
 from aegen.pipeline.generated import write_pairs
 from aegen.pipeline.imported import write_imported
-from aegen.pipeline.resume import write_missing
-from aegen.pipeline.tags import write_tags_shard
 
 Done = tuple[Manifest, bool]
 
 
 def generate(spec: Spec, folder: Folder, engine: Engine, progress: Progress = silent) -> Done:
-    """The pairs of a spec."""
-    return _generate(spec, spec_tree(spec), folder, engine, progress)
+    """Write the pairs of a spec."""
+    return _generate(Recipe(spec), folder, engine, progress)
 
 
 def build(
@@ -43,40 +41,43 @@ def build(
     expert: Expert | None = None,
     augmentation: Augmentation | None = None,
 ) -> Done:
-    """Pairs, expert trajectories and augmented ones in one go."""
-    expert, augmentation = expert or Expert.of(spec.task), augmentation or Augmentation()
-    tree = {**spec_tree(spec), "expert": expert.as_dict(), "augmented": asdict(augmentation)}
-    return _generate(spec, tree, folder, engine, progress)
+    """Write pairs, expert trajectories and augmented ones."""
+    used = ExpertUsed.of(expert or Expert.of(spec.task))
+    return _generate(Recipe(spec, used, augmentation or Augmentation(seed=spec.seed)), folder, engine, progress)
 
 
-def _generate(spec: Spec, tree: SpecTree, folder: Folder, engine: Engine, progress: Progress) -> Done:
-    if there := _finished(folder, tree):
+def _generate(recipe: Recipe, folder: Folder, engine: Engine, progress: Progress) -> Done:
+    assert recipe.spec
+    if there := _finished(folder, recipe):
         return there, False
-    layout = plan(spec, engine, progress)  # a spec that asks for too much ends here, before anything is written
-    with folder.writing(tree):
-        if done := _finished(folder, tree):  # by somebody else, while we planned
-            return done, False
-        there = folder.manifest() if folder.finished else Manifest({}, {})
-        tree = {**there.spec, **tree}  # configs that nobody asks for now stay
-        files = there.files | write_pairs(spec, layout, folder, engine, progress)
-        return _finish(folder, tree, files | _demonstrate(folder, tree, files, engine, progress), engine), True
-
-
-def import_pairs(wanted: Import, folder: Folder, progress: Progress = silent) -> Done:
-    """The pairs of somebody's files."""
-    tree = wanted.spec_tree()
-    if there := _finished(folder, tree):
-        return there, False
-    counts = wanted.count(progress)  # reads everything once, so that bad input ends here
-    with folder.writing(tree):
-        if there := _finished(folder, tree):  # by somebody else, while we read
+    layout = plan(recipe.spec, engine, progress)  # a spec that asks for too many pairs fails here, before any write
+    with folder.writing(recipe):
+        if there := _finished(folder, recipe):  # written by another process meanwhile
             return there, False
-        return _finish(folder, tree, write_imported(wanted, counts, folder, progress), Local()), True
+        files: dict[str, FileInfo] = {}
+        if folder.finished:  # configs that are not requested now stay
+            there = folder.manifest()
+            recipe, files = there.recipe.updated(recipe), dict(there.files)
+        files |= write_pairs(recipe, layout, folder, engine, progress)
+        return _demonstrate(folder, recipe, files, engine, progress), True
+
+
+def import_pairs(source: Import, folder: Folder, progress: Progress = silent) -> Done:
+    """Write imported pairs."""
+    recipe = Recipe(source.recorded)
+    if there := _finished(folder, recipe):
+        return there, False
+    counts = source.count(progress)  # reads everything once, so that bad input fails before any write
+    with folder.writing(recipe):
+        if there := _finished(folder, recipe):  # written by another process meanwhile
+            return there, False
+        return _finish(folder, recipe, write_imported(source, recipe, counts, folder, progress), Local()), True
 
 
 def add_expert(folder: Folder, expert: Expert, engine: Engine, progress: Progress = silent) -> Done:
-    """Expert trajectories for the pairs of a finished folder."""
-    return _add(folder, {"expert": expert.as_dict()}, engine, progress)
+    """Write expert trajectories for the pairs of a finished folder."""
+    recipe = folder.manifest().recipe
+    return _add(folder, Recipe(recipe.pairs, ExpertUsed.of(expert)), engine, progress)
 
 
 def add_augmented(
@@ -86,78 +87,70 @@ def add_augmented(
     progress: Progress = silent,
     metric: str | None = None,
 ) -> Done:
-    """Augmented trajectories for a folder that has expert ones; ``metric`` is the one that the user means to run."""
-    expert = read_expert(folder.manifest().spec)
+    """Write augmented trajectories for a folder that has expert ones; ``metric`` permits to run a custom metric."""
+    recipe = folder.manifest().recipe
+    if recipe.expert is None:
+        raise InvalidSpec(f"{folder.path}: no expert trajectories; run `aegen trajectories` first")
+    expert = recipe.expert.expert
     if metric and metric != expert.metric:
-        raise InvalidSpec(f"--metric {metric}: the expert of {folder.path} is {expert.metric[:100]}")
+        raise InvalidSpec(f"--metric {metric}: the expert metric of {folder.path} is {expert.metric[:100]}")
     if expert.metric not in METRICS and not metric:
-        # A manifest may come from a stranger: a name in it is no permission to run what it names.
+        # A manifest may come from a stranger: a name in it is no permission to run the code it names.
         raise InvalidSpec(
-            f"{folder.path}: its expert is {expert.metric[:100]}: to run that code, name it with --metric"
+            f"{folder.path}: its expert metric is custom: --metric {expert.metric[:100]} permits to run its code"
         )
-    # TA is TG from other states: it must be by the same expert, down to the version that breaks ties.
-    return _add(folder, {"expert": expert.as_dict(), "augmented": asdict(augmentation)}, engine, progress)
+    # TA is TG from other states: the expert must be the same, down to the version that breaks ties.
+    return _add(folder, Recipe(recipe.pairs, ExpertUsed.of(expert), augmentation), engine, progress)
 
 
 def add_tags(folder: Folder, metric: str, engine: Engine, progress: Progress = silent) -> Done:
-    """Token-level tags for the pairs of a finished folder."""
-    return _add(folder, {"tags": tags_spec(metric)}, engine, progress)
+    """Write token-level tags for the pairs of a finished folder."""
+    recipe = folder.manifest().recipe
+    return _add(folder, Recipe(recipe.pairs, tags=TaggerUsed.of(metric)), engine, progress)
 
 
-def _add(folder: Folder, more: SpecTree, engine: Engine, progress: Progress) -> Done:
-    tree = {**folder.manifest().spec, **more}
-    if done := _finished(folder, more):
-        return done, False
-    with folder.writing(tree):
-        if done := _finished(folder, tree):  # what was read before the folder was ours may be old
-            return done, False
-        there = folder.manifest()
-        tree = {**there.spec, **tree}
-        folder.remove_unlisted(there, tree)
-        files = there.files | _demonstrate(folder, tree, there.files, engine, progress)
-        return _finish(folder, tree, files, engine), True
+def _add(folder: Folder, recipe: Recipe, engine: Engine, progress: Progress) -> Done:
+    if there := _finished(folder, recipe):
+        return there, False
+    with folder.writing(recipe):
+        if there := _finished(folder, recipe):  # written by another process meanwhile
+            return there, False
+        manifest = folder.manifest()
+        recipe = manifest.recipe.updated(replace(recipe, pairs=manifest.recipe.pairs))
+        folder.remove_unlisted(manifest, recipe)
+        return _demonstrate(folder, recipe, dict(manifest.files), engine, progress), True
 
 
-def _finished(folder: Folder, tree: SpecTree) -> Manifest | None:
-    """The manifest, if the folder has all this already; an error if it holds something else.
+def _finished(folder: Folder, recipe: Recipe) -> Manifest | None:
+    """The manifest, if the folder has all of the recipe already; an error if it holds something else.
 
-    Asked twice: before the work, so that a mistake ends soon, and again when the folder is held, which alone counts.
+    Called twice: before the work, so that a mistake is reported early, and again while the folder is held.
     """
     folder.check_writable()
-    folder.check_same(tree)
+    folder.check_same(recipe)
     if not folder.finished:
         check_card(folder)
         return None
     manifest = folder.manifest()
-    return manifest if set(tree) <= set(manifest.spec) else None
-
-
-def _finish(folder: Folder, tree: SpecTree, files: dict[str, FileInfo], engine: Engine) -> Manifest:
-    """The card, then the manifest: whoever sees the manifest finds everything else."""
-    write_card(folder, Manifest(tree, files), engine=engine)
-    return folder.finish(tree, files, engine)
+    return manifest if manifest.recipe.updated(recipe) == manifest.recipe else None
 
 
 def _demonstrate(
-    folder: Folder, tree: SpecTree, files: Iterable[str], engine: Engine, progress: Progress
-) -> dict[str, FileInfo]:
-    """The configs of demonstrations that ``tree`` asks for."""
-    made: dict[str, FileInfo] = {}
-    names = [name for name in files if name.startswith("pairs/")]
-    if "expert" in tree:
-        base = {key: tree[key] for key in ("pairs", "expert")}
-        all_names = names + [name for name in files if name.startswith("variants/")]
-        made |= write_demonstrations(folder, base, all_names, read_expert(tree), None, engine, progress)
-    if "augmented" in tree:
-        train = [name for name in names if name.startswith("pairs/train-")]
-        augmentation = Augmentation(**tree["augmented"])
-        base = {key: tree[key] for key in ("pairs", "expert", "augmented")}
-        made |= write_demonstrations(folder, base, train, read_expert(tree), augmentation, engine, progress)
-    if "tags" in tree:
-        base, metric = {key: tree[key] for key in ("pairs", "tags")}, tree["tags"]["metric"]
-        calls: dict[tuple[str, ...], tuple[Any, ...]] = {}
-        for name in names:
-            tagged = renamed(name, "tags")
-            calls[(tagged,)] = (folder / name, folder / tagged, base, metric)
-        made |= write_missing(folder, base, engine, progress, "tags", write_tags_shard, calls)
-    return made
+    folder: Folder, recipe: Recipe, files: dict[str, FileInfo], engine: Engine, progress: Progress
+) -> Manifest:
+    """Write the demonstrations of the recipe that are missing, and finish the folder."""
+    pairs = [name for name in files if name.startswith(("pairs/", "variants/"))]
+    for write, wanted in (
+        (write_expert, recipe.expert),
+        (write_augmented, recipe.augmented),
+        (write_tags, recipe.tags),
+    ):
+        if wanted is not None:
+            files |= write(folder, recipe, pairs, engine, progress)
+    return _finish(folder, recipe, files, engine)
+
+
+def _finish(folder: Folder, recipe: Recipe, files: dict[str, FileInfo], engine: Engine) -> Manifest:
+    """Write the card, then the manifest: a folder with a manifest has everything else."""
+    write_card(folder, Manifest(recipe, files), engine=engine)
+    return folder.finish(recipe, files, engine)

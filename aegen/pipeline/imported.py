@@ -4,61 +4,60 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from aegen.arithmetic.tasks import TASKS
 from aegen.columns.arrow import of_numbers, of_texts
 from aegen.columns.schemas import PAIRS
-from aegen.core.format import FORMAT, SPLITS, TASKS
+from aegen.core.description import FileInfo, PairsDescription
+from aegen.core.format import SPLITS, SplitName
 from aegen.core.progress import Progress, silent
-from aegen.core.types import SpecTree
 from aegen.dataset.folder import Folder
-from aegen.dataset.manifest import FileInfo
 from aegen.dataset.names import shard_name
+from aegen.dataset.recipe import Recipe
 from aegen.dataset.shards import write_shard
 from aegen.files.parquet import ROW_GROUP
 from aegen.pairs.importing import Import, Parsed
-from aegen.pairs.spec import ONE_SOURCE
 
 
 def write_imported(
-    wanted: Import, counts: dict[str, int], folder: Folder, progress: Progress = silent
+    source: Import, recipe: Recipe, counts: dict[str, int], folder: Folder, progress: Progress = silent
 ) -> dict[str, FileInfo]:
-    """All shards of an import that are not there yet, split by split."""
-    tree = wanted.spec_tree()
+    """Write all shards of an import that are missing, split by split."""
     files, first_id = {}, 0
     with progress("pairs", sum(counts.values())) as advance:
         for split in SPLITS:
-            rows = (pair for pair in wanted.rows() if pair[0] == split)
-            shards = max(1, -(-counts[split] // wanted.rows_per_shard))
+            rows = (pair for pair in source.rows() if pair[0] == split)
+            shards = max(1, -(-counts[split] // source.rows_per_shard))
             for index in range(shards):
-                size = min(wanted.rows_per_shard, counts[split] - index * wanted.rows_per_shard)
+                size = min(source.rows_per_shard, counts[split] - index * source.rows_per_shard)
                 name = shard_name("pairs", split, index, shards)
-                if there := folder.done(name, tree):  # by a run that was interrupted
-                    files[name] = there
+                if done := folder.done(name, recipe):  # by an interrupted run
+                    files[name] = done
                     deque(islice(rows, size if index + 1 < shards else 0), maxlen=0)
                 else:
-                    about = _describe(wanted, split, tree)
-                    files[name] = write_shard(folder / name, "pairs", _batches(rows, first_id, size), about.copy)
+                    batches, describe = _batches(rows, first_id, size), partial(_describe, recipe, split)
+                    files[name] = write_shard(folder / name, "pairs", batches, describe)
                 first_id += size
                 advance(size)
     return files
 
 
-def _describe(wanted: Import, split: str, tree: SpecTree) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "config": "pairs",
-        "split": split,
-        "task": wanted.task,
-        "tokens": wanted.tokens,
-        "arithmetic": wanted.task in TASKS,
-        "one_source": wanted.task in ONE_SOURCE,
-        "spec": tree,
-    }
+def _describe(recipe: Recipe, split: SplitName) -> PairsDescription:
+    task = TASKS.get(recipe.task)
+    return PairsDescription(
+        config="pairs",
+        split=split,
+        task=recipe.task,
+        tokens=getattr(recipe.pairs, "tokens", "words"),
+        arithmetic=task is not None,
+        one_source=task is not None and task.one_source,
+        spec=recipe.tree(),
+    )
 
 
 def _batches(rows: Iterator[Parsed], first_id: int, count: int) -> Iterator[pa.RecordBatch]:

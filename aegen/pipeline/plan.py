@@ -14,20 +14,21 @@ from typing import Any
 
 from aegen.columns.schemas import SCHEMAS
 from aegen.core.actions import load_design
+from aegen.core.description import FileInfo
 from aegen.core.errors import InvalidSpec
-from aegen.core.format import SPLITS
+from aegen.core.format import SPLITS, ConfigName
 from aegen.dataset.folder import Folder
-from aegen.dataset.manifest import FileInfo
-from aegen.dataset.names import shard_name
+from aegen.dataset.names import shard_of
+from aegen.dataset.recipe import ExpertUsed, Recipe
 from aegen.dataset.stats import DEMONSTRATIONS
 from aegen.dataset.survey import survey_shard
 from aegen.engines.local import Local
 from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
 from aegen.pairs.generate import LONGEST_RUN, count, order_of, part_of, plan, scan, stripes
-from aegen.pairs.spec import Spec, spec_tree
-from aegen.pipeline.demonstrations import renamed, write_demonstrations_shard
-from aegen.pipeline.generated import write_stripe
+from aegen.pairs.spec import Spec
+from aegen.pipeline.demonstrations import write_expert_shard
+from aegen.pipeline.generated import shard_names, write_stripe
 
 SAMPLE = 10_000  # pairs that are built to measure
 BLOCKS = 4  # blocks that are counted to measure
@@ -172,20 +173,20 @@ def _measure(folder: Folder, spec: Spec, expert: Expert, augmentation: Augmentat
     layout = plan(spec, Local())
     scan.cache_clear()  # a large dataset meets every block anew
     per_block, counted = _timed(lambda: [sum(count(spec, block)) for block in blocks])
-    parts = [("pairs", split) for split in SPLITS] + ([("variants", "train")] if spec.variants else [])
     total = stripes(spec, layout)
-    names = tuple(shard_name(config, split, 0, total) for config, split in parts)
+    names = shard_names(spec, 0, total)
     scan.cache_clear()
     seconds, files = {}, {}
     seconds["pairs"], pairs = _timed(lambda: write_stripe(folder, names, spec, part_of(layout, spec, 0), 0))
     files["pairs"], files["variants"] = pairs[: len(SPLITS)], pairs[len(SPLITS) :]
-    tree = {**spec_tree(spec), "expert": expert.as_dict(), "augmented": asdict(augmentation)}
-    for config, how, which in (
-        ("expert", None, names[: len(SPLITS)]),
-        ("variants_expert", None, names[len(SPLITS) :]),
-        ("augmented", augmentation, names[:1]),
-    ):
-        calls = [(folder / name, folder / renamed(name, config), tree, expert, how) for name in which]
+    recipe = Recipe(spec, ExpertUsed.of(expert), augmentation)
+    which: dict[ConfigName, tuple[str, ...]] = {
+        "expert": names[: len(SPLITS)],
+        "variants_expert": names[len(SPLITS) :],
+        "augmented": names[:1],
+    }
+    for config, shards in which.items():
+        calls = [(folder / name, folder / shard_of(name, config), config, recipe.part(config)) for name in shards]
         seconds[config], files[config] = _timed(partial(_write, calls))
     seconds["card"], _ = _timed(lambda: _survey(folder, expert))
     return _Piece(
@@ -197,7 +198,7 @@ def _measure(folder: Folder, spec: Spec, expert: Expert, augmentation: Augmentat
 
 
 def _write(calls: list[tuple[Any, ...]]) -> list[FileInfo]:
-    return [made for call in calls for made in write_demonstrations_shard(*call)]
+    return [made for call in calls for made in write_expert_shard(*call)]
 
 
 def _survey(folder: Folder, expert: Expert) -> None:

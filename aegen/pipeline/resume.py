@@ -1,32 +1,32 @@
-"""Make only the shards that an interrupted run has not made yet."""
+"""Write only the shards that an interrupted run has not written yet."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from aegen.core.description import FileInfo
 from aegen.core.progress import Progress
-from aegen.core.types import SpecTree
 from aegen.dataset.folder import Folder
-from aegen.dataset.manifest import FileInfo
+from aegen.dataset.recipe import Recipe
 from aegen.engines.local import Engine
 
 
 def write_missing(
     folder: Folder,
-    spec: SpecTree,
+    recipe: Recipe,
     engine: Engine,
     progress: Progress,
     title: str,
     function: Callable[..., list[FileInfo]],
     calls: Mapping[tuple[str, ...], tuple[Any, ...]],
 ) -> dict[str, FileInfo]:
-    """Run the calls whose shards are not all there yet; every shard with its hash.
+    """Run the calls whose shards are missing; size and hash of every shard.
 
-    The names of a call are the shards that it makes, in the order in which it returns what became of them.
+    A call is keyed by the names of the shards that it writes, in the order in which it returns their ``FileInfo``.
     """
     files: dict[str, FileInfo] = {}
-    jobs = ((folder, names, spec, function, call) for names, call in calls.items())
+    jobs = ((folder, names, recipe, function, call) for names, call in calls.items())
     with progress(title, len(calls)) as advance:
         for names, made in zip(calls, engine.map(_ensure, jobs), strict=True):
             for name, info in zip(names, made, strict=True):
@@ -39,10 +39,10 @@ def write_missing(
 def _ensure(
     folder: Folder,
     names: tuple[str, ...],
-    spec: SpecTree,
+    recipe: Recipe,
     function: Callable[..., list[FileInfo]],
     call: tuple[Any, ...],
 ) -> list[FileInfo]:
-    """The shards of one call, where it runs: those that an interrupted run has made, or new ones."""
-    there = [info for name in names if (info := folder.done(name, spec))]
-    return there if len(there) == len(names) else function(*call)
+    """The shards of one call: those of an interrupted run, or new ones."""
+    done = [info for name in names if (info := folder.done(name, recipe))]
+    return done if len(done) == len(names) else function(*call)

@@ -1,4 +1,4 @@
 """Hand a finished dataset on, and fetch one.
 
-Imports: core, files, engines, pairs, dataset, card.
+Imports: core, columns, files, engines, pairs, dataset, card.
 """

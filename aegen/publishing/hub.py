@@ -16,10 +16,10 @@ from typing import Any, BinaryIO
 from aegen.card.render import CARD, MARK
 from aegen.columns.schemas import SCHEMAS
 from aegen.core.errors import AegenError, BadData, Failed, FolderConflict, InvalidSpec, MissingExtra, NoAccess
+from aegen.core.format import MANIFEST, MAX_MANIFEST
 from aegen.core.progress import Progress, silent
 from aegen.dataset.folder import Folder
-from aegen.dataset.manifest import MANIFEST, MAX_MANIFEST, Manifest, parse_manifest
-from aegen.dataset.recipe import dataset_name
+from aegen.dataset.manifest import Manifest
 from aegen.files.places import SCHEME, masked
 
 DOWNLOADS = 8  # at once
@@ -80,7 +80,7 @@ class Repository:
     def manifest(self) -> Manifest | None:
         """Of the dataset that is published there."""
         raw = self.content(MANIFEST)
-        return None if raw is None else parse_manifest(raw, f"{self.url}/{MANIFEST}")
+        return None if raw is None else Manifest.read(raw, f"{self.url}/{MANIFEST}")
 
     def foreign(self, manifest: Manifest) -> str | None:
         """Where no manifest is: the first file that would be replaced or removed; a commit leaves no half work."""
@@ -107,7 +107,7 @@ class Repository:
                     *self._removals(files, stale),
                     *(_client().CommitOperationAdd(name, folder.here / name) for name in files),
                 ],
-                commit_message=f"Publish {dataset_name(folder.manifest().spec)}",
+                commit_message=f"Publish {folder.manifest().recipe.name}",
                 repo_type="dataset",
                 revision=self.branch,
                 parent_commit=before,

@@ -13,9 +13,11 @@ from typing import Any
 from aegen.card.render import COMPANIONS, Terms, check_card, render, write_companions
 from aegen.core import interrupt
 from aegen.core.errors import BadData, FolderConflict, InvalidSpec
+from aegen.core.format import MANIFEST
 from aegen.core.progress import Progress, silent
 from aegen.dataset.folder import Folder
-from aegen.dataset.manifest import MANIFEST, Manifest, differences
+from aegen.dataset.manifest import Manifest
+from aegen.dataset.recipe import differences
 from aegen.dataset.verify import verify
 from aegen.engines.local import Engine
 from aegen.files.places import SCHEME, Remote, file_size, location
@@ -132,7 +134,8 @@ def _replaceable(target: Target, place: hub.Repository | storage.Place, manifest
         if name:
             raise FolderConflict(f"{target.to}/{name}: not of this dataset (--force replaces what is there)")
         return None
-    found = differences(there.spec, {key: entry for key, entry in manifest.spec.items() if key in there.spec})
+    existing, requested = there.recipe.tree(), manifest.recipe.tree()
+    found = differences(existing, {key: entry for key, entry in requested.items() if key in existing})
     if found:
         raise FolderConflict(f"{target.to} holds another dataset: {'; '.join(found)} (--force replaces it)")
     return there

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import BinaryIO
 
 from aegen.card.render import COMPANIONS, check_card
 from aegen.core import interrupt
+from aegen.core.description import FileInfo
 from aegen.core.errors import BadData, FolderConflict
+from aegen.core.format import MANIFEST, MAX_MANIFEST
 from aegen.core.progress import Progress, silent
 from aegen.dataset.folder import Folder
-from aegen.dataset.manifest import MANIFEST, MAX_MANIFEST, FileInfo, Manifest, differences, file_info, parse_manifest
+from aegen.dataset.manifest import Manifest, file_info
+from aegen.dataset.recipe import differences
 from aegen.dataset.verify import check_whole
 from aegen.files.atomic import Aside
 from aegen.files.places import SCHEME
-from aegen.pairs.spec import read_spec
 from aegen.publishing import hub, storage
 
 Opener = Callable[[str], BinaryIO]
@@ -38,7 +41,7 @@ def pull(source: str, out: Folder, progress: Progress = silent) -> tuple[Manifes
             raw = file.read(MAX_MANIFEST + 1)
     except FileNotFoundError:
         raise BadData(f"{source}: no {MANIFEST}, so no finished dataset is there") from None
-    manifest = parse_manifest(raw, f"{source}/{MANIFEST}")
+    manifest = Manifest.read(raw, f"{source}/{MANIFEST}")
     if _pulled(out, manifest):
         return manifest, False
     with out.writing():
@@ -68,16 +71,25 @@ def pull(source: str, out: Folder, progress: Progress = silent) -> tuple[Manifes
     return manifest, True
 
 
+def download(source: str, progress: Progress = silent) -> Path:
+    """The folder of a published dataset in the cache of huggingface_hub, downloaded if it is not there."""
+    place = hub.Snapshot.open(source)
+    with place.read(MANIFEST) as file:
+        manifest = Manifest.read(file.read(MAX_MANIFEST + 1), f"{source}/{MANIFEST}")
+    place.fetch({name: info.bytes for name, info in manifest.files.items()}, progress)
+    assert place.folder
+    return place.folder
+
+
 def _pulled(out: Folder, manifest: Manifest) -> bool:
     """Whether all of it is there already; an error if the folder holds something else."""
     if out.finished:
         if out.manifest() != manifest:
-            found = "; ".join(differences(out.manifest().spec, manifest.spec)) or "other files"
+            found = "; ".join(differences(out.manifest().recipe.tree(), manifest.recipe.tree())) or "other files"
             raise FolderConflict(f"{out.path} holds another dataset: {found}")
         return True
-    read_spec(manifest.spec, MANIFEST)  # before anything is fetched
     check_card(out)
-    out.check_same(manifest.spec)  # what an interrupted build left is not overwritten
+    out.check_same(manifest.recipe)  # what an interrupted build left is not overwritten
     return False
 
 

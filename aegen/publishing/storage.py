@@ -13,8 +13,9 @@ from typing import Any, BinaryIO
 from aegen.card.render import CARD, MARK
 from aegen.columns.schemas import SCHEMAS
 from aegen.core.errors import AegenError, BadData, Failed, NoAccess
+from aegen.core.format import MANIFEST, MAX_MANIFEST
 from aegen.dataset.folder import Folder
-from aegen.dataset.manifest import MANIFEST, MAX_MANIFEST, Manifest, file_info, parse_manifest
+from aegen.dataset.manifest import Manifest, file_info
 from aegen.files.atomic import Aside
 from aegen.files.places import check_regular, file_system, location, short
 
@@ -61,7 +62,7 @@ class Place:
     def manifest(self) -> Manifest | None:
         """Of the finished dataset that lies there."""
         raw = self.content(MANIFEST)
-        return None if raw is None else parse_manifest(raw, f"{self.url}/{MANIFEST}")
+        return None if raw is None else Manifest.read(raw, f"{self.url}/{MANIFEST}")
 
     def writing(self) -> AbstractContextManager[None]:
         """Hold a folder for one writer and rid it of what a killed one left; storages have no locks."""
@@ -73,7 +74,7 @@ class Place:
         if page is not None and MARK not in page.decode(errors="replace"):
             return CARD
         with suppress(BadData):  # what cannot be read is nobody's work
-            Folder(self.url).check_same(manifest.spec)  # that of an unfinished build is
+            Folder(self.url).check_same(manifest.recipe)  # that of an unfinished build is
         with self._explained():
             return next(iter(self._unlisted(manifest, [])), None)
 

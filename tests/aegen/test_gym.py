@@ -8,7 +8,7 @@ from gymnasium.utils.env_checker import check_env
 
 import aegen.gym
 from aegen.core.actions import load_design
-from aegen.core.escape import split_state
+from aegen.core.format import split_state
 from aegen.dataset.folder import Folder
 from aegen.engines.local import Local
 from aegen.experts.expert import Expert

@@ -11,7 +11,7 @@ from Levenshtein import editops
 
 from aegen.core.actions import DESIGNS
 from aegen.core.environment import Environment
-from aegen.core.escape import split_state
+from aegen.core.format import split_state
 from aegen.dataset.folder import Folder
 from aegen.engines.local import Local
 from aegen.experts.augment import Augmentation

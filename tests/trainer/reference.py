@@ -22,6 +22,7 @@ SLOTS = {
     "span-2": ["left", "token", "right"],
     "span-3": ["token", "left", "right"],
 }
+FORMAT = 2
 POSITION = re.compile(r"POS_\d+")
 OPERATIONS = ("INSERT", "DELETE", "REPLACE")
 STEPS = pa.schema(
@@ -204,7 +205,7 @@ def pairs_of(design, count, seed=0):
 def describe(config, split, rows, *, design, tokens, arithmetic, one_source, task, spec):
     """The description that a shard of these rows carries."""
     text = {
-        "format": 1,
+        "format": FORMAT,
         "config": config,
         "split": split,
         "task": task,
@@ -299,7 +300,7 @@ def write_dataset(
 ):
     """A whole dataset folder for ``splits`` = {"train": [(source, target), …], …}."""
     folder, files, first_id = Path(folder), {}, 0
-    spec = {"design": design, "pairs": {split: len(pairs) for split, pairs in splits.items()}}
+    spec = {"pairs": {split: len(pairs) for split, pairs in splits.items()}, "expert": {"design": design}}
     for split, pairs in splits.items():
         plain = [
             {"id": first_id + i, "source": " ".join(source), "target": " ".join(target)}
@@ -332,7 +333,7 @@ def write_dataset(
                 )
                 files[name] = write_shard(folder / name, rows, schema, description, row_group_size)
         first_id += len(pairs)
-    (folder / "manifest.json").write_text(json.dumps({"format": 1, "spec": spec, "files": files}))
+    (folder / "manifest.json").write_text(json.dumps({"format": FORMAT, "spec": spec, "files": files}))
     return folder
 
 

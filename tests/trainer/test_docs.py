@@ -35,7 +35,7 @@ def test_examples(name):
 @pytest.mark.usefixtures("workplace")
 @pytest.mark.parametrize(
     "name",
-    ["trainer", "trainer.api", "trainer.core.text", "trainer.models.planner.networks", "trainer.report.markdown"],
+    ["trainer", "trainer.api", "trainer.core.format", "trainer.models.planner.networks", "trainer.report.markdown"],
 )
 def test_examples_are_found(name):
     assert name in MODULES and doctest.testmod(importlib.import_module(name)).attempted > 1

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
@@ -35,6 +37,9 @@ def convert(values: object, kind: type[Record], where: object) -> Record:
     >>> convert({"d": 10}, dict[str, int], "grid.toml")
     {'d': 10}
     """
+    if is_dataclass(kind) and isinstance(values, dict):  # msgspec ignores what a dataclass does not know
+        for name in sorted(set(values) - {field.name for field in fields(kind)}, key=str):
+            raise BadData(f"{where}: object contains unknown field {str(name)[:60]}")
     return _explained(lambda: msgspec.convert(values, type=kind), where)
 
 
@@ -62,5 +67,25 @@ def explain(error: Exception) -> str:
 
 
 def plain(record: Any) -> Any:
-    """A record as plain values: what :func:`convert` reads."""
-    return msgspec.to_builtins(record)
+    """A record as the values that JSON has, which :func:`convert` reads."""
+    return msgspec.json.decode(msgspec.json.encode(record))
+
+
+def wrong_field(record: object) -> str | None:
+    """The first field of a dataclass that is not of its declared type or beyond its declared limits, and why.
+
+    A dataclass checks itself with it in ``__post_init__``, so that its constructor is as strict as :func:`convert`.
+    """
+    hints: dict[str, Any] = _hints(type(record))  # type: ignore[arg-type]
+    for name, kind in hints.items():
+        value = getattr(record, name)
+        try:
+            msgspec.convert(value, type=kind)
+        except msgspec.ValidationError as error:
+            return f"{name}={str(value)[:60]}: {explain(error)}"
+    return None
+
+
+@lru_cache(maxsize=64)
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)

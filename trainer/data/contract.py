@@ -1,56 +1,95 @@
-"""What a shard says about itself, checked before anything is believed, and merged over the shards read.
-
-Metadata comes from strangers: every field has a type and a limit, and nothing is allocated from a declared
-number before it passed. A shard's own description is one JSON object under the key ``aegen`` of its
-Parquet schema.
-"""
+"""All that the trainer knows of a dataset: what its shards say of themselves, merged over the shards that are read."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from msgspec import structs
+
+from trainer.core import description
+from trainer.core.description import PairsDescription, StepsDescription, check_version, checked
 from trainer.core.errors import BadData
-from trainer.core.text import DELETE, DONE, INSERT_AFTER, KEEP, OPERATIONS, POSITION, SUBSTITUTE, is_special
+from trainer.core.format import DONE, KEEP, MAX_STATE, OPERATIONS, POSITION, VERSION  # noqa: F401
+from trainer.core.records import convert, decode, plain
 
-FORMAT = 1
-KEY = b"aegen"
 
-MAX_JSON = 1 << 26  # bytes of one description
-MAX_TOKENS = 1 << 18  # entries of one vocabulary
-MAX_TOKEN = 1 << 10  # characters of one token
-MAX_STATE = 1 << 16  # tokens of one state
-MAX_STEPS = 1 << 15  # steps of one trajectory: the column is int16
+class Contract(StepsDescription, frozen=True, kw_only=True, dict=True):
+    """Vocabularies, the slots of an action, and sizes."""
 
-SLOTS = {
-    ("position", "token"),
-    ("operation", "position", "token"),
-    ("left", "right", "token"),
-    ("left", "token", "right"),
-    ("right", "left", "token"),
-    ("right", "token", "left"),
-    ("token", "left", "right"),
-    ("token", "right", "left"),
-    ("tags",),
-    ("text",),
-}
+    @classmethod
+    def parse(cls, values: object, where: object) -> Contract:
+        """A contract from untrusted values, as a run's ``config.json`` holds them."""
+        return checked(convert(values, cls, where), where)._playable(where)
+
+    @classmethod
+    def of(cls, said: PairsDescription, where: object) -> Contract:
+        """The contract of a shard's description."""
+        if not isinstance(said, StepsDescription):
+            raise BadData(f"{where}: config {said.config} has no demonstrations")
+        return cls(**structs.asdict(said))
+
+    def _playable(self, where: object) -> Contract:
+        if not self.max_state or not self.max_steps:
+            raise BadData(f"{where}: no states to play from")
+        return self
+
+    def to_json(self) -> dict[str, object]:
+        """The same fields as plain values that :meth:`parse` accepts."""
+        values: dict[str, object] = plain(self)
+        return values
+
+    @cached_property
+    def actions(self) -> tuple[str, ...]:
+        """The action vocabulary: the sorted action tokens, with every position 0 … max_state."""
+        if self.game == "tags":
+            return tuple(sorted({*self.action_tokens, KEEP}))
+        words = (token for token in self.action_tokens if not POSITION.fullmatch(token))
+        if self.game == "text":
+            return (DONE, *sorted({*words} - {DONE}))
+        return (*sorted({*words, DONE}), *(f"POS_{index}" for index in range(self.max_state + 1)))
+
+    @cached_property
+    def action_ids(self) -> dict[str, int]:
+        """Action token -> id; the ids begin at 0."""
+        return {token: index for index, token in enumerate(self.actions)}
+
+    @cached_property
+    def state_ids(self) -> dict[str, int]:
+        """State token -> id; 0 is the padding."""
+        return {token: index for index, token in enumerate(self.state_tokens, start=1)}
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The operations that occur."""
+        return tuple(token for token in self.action_tokens if token in OPERATIONS)
+
+
+def merge(described: Iterable[tuple[str, Contract]]) -> Contract:
+    """One contract for several shards: vocabularies united, sizes at their largest, the rest equal."""
+    named = list(described)
+    if not named:
+        raise BadData("no shards to read")
+    merged = description.merge(named)
+    assert isinstance(merged, Contract)  # of the type of the first
+    return merged._playable(named[0][0])
+
+
+# Temporary, until nobody uses them any more.
+MAX_JSON = 1 << 26
+MAX_TOKEN, MAX_TOKENS = 1 << 12, 1 << 20
+FORMAT = VERSION
 
 
 def parse_object(text: bytes | str, where: str) -> dict[str, Any]:
-    """One JSON object from an untrusted text."""
-    if len(text) > MAX_JSON:
-        raise BadData(f"{where}: {len(text):,} bytes of JSON, at most {MAX_JSON:,} are read")
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadData(f"{where}: not readable as JSON ({type(error).__name__})") from error
-    if not isinstance(value, dict):
-        raise BadData(f"{where}: a JSON object is needed, found {type(value).__name__}")
-    return value
+    return decode(text, dict[str, Any], where, MAX_JSON)
+
+
+def check_format(values: Mapping[str, Any], where: str) -> None:
+    check_version(json.dumps({"format": values.get("format")}), where)
 
 
 class Fields:
@@ -103,146 +142,3 @@ class Fields:
         if any(one >= two for one, two in pairwise(value)):
             raise BadData(f"{self.where}: field {name!r}: the tokens must be sorted, without repetition")
         return tuple(value)
-
-
-@dataclass(frozen=True)
-class Contract:
-    """All that the trainer knows of a dataset: vocabularies, the slots of an action, and sizes."""
-
-    task: str
-    tokens: str
-    arithmetic: bool
-    spec: dict[str, Any]
-    metric: str
-    backend: dict[str, Any]
-    design: str
-    slots: tuple[str, ...]
-    state_tokens: tuple[str, ...]
-    action_tokens: tuple[str, ...]
-    writable: tuple[str, ...]
-    max_state: int
-    action_length: int
-    max_steps: int
-
-    @classmethod
-    def parse(cls, values: Mapping[str, Any], where: str) -> Contract:
-        """Check every field of a description that came from outside."""
-        read = Fields(values, where)
-        check_format(values, where)
-        slots = values.get("slots")
-        if not isinstance(slots, list) or not all(isinstance(slot, str) for slot in slots) or tuple(slots) not in SLOTS:
-            raise read.wrong("slots", '["position", "token"], with "operation" before them, or left, right and token')
-        contract = cls(
-            task=read.text("task"),
-            tokens=read.choice("tokens", ("words", "chars")),
-            arithmetic=read.flag("arithmetic"),
-            spec=read.object("spec"),
-            metric=read.text("metric"),
-            backend=read.object("backend"),
-            design=read.text("design"),
-            slots=tuple(slots),
-            state_tokens=read.tokens("state_tokens"),
-            action_tokens=read.tokens("action_tokens"),
-            writable=read.tokens("writable"),
-            max_state=read.number("max_state", 1, MAX_STATE),
-            action_length=read.number("action_length", *_lengths(slots, values.get("max_state"))),
-            max_steps=read.number("max_steps", 1, MAX_STEPS),
-        )
-        contract._check_tokens(where)
-        return contract
-
-    def _check_tokens(self, where: str) -> None:
-        known, writable = set(self.state_tokens), set(self.writable)
-        for token in self.action_tokens if self.game == "tags" else ():
-            new = next((token.removeprefix(k) for k in (SUBSTITUTE, INSERT_AFTER) if token.startswith(k)), None)
-            if token not in (KEEP, DELETE) and new not in known:
-                raise BadData(f"{where}: action token {token!r} is no tag")
-        for token in self.action_tokens if self.game != "tags" else ():
-            position = POSITION.fullmatch(token)
-            if position and int(position[1]) > self.max_state:
-                raise BadData(f"{where}: action token {token} lies beyond the longest state ({self.max_state} tokens)")
-            if not is_special(token) and (token not in known or token not in writable):
-                missing = "state_tokens" if token not in known else "writable"
-                raise BadData(f"{where}: action token {token!r} is not in {missing}")
-        for name, tokens in (("state_tokens", self.state_tokens), ("writable", self.writable)):
-            for token in tokens:
-                if is_special(token):
-                    raise BadData(f"{where}: field {name!r}: {token} is a word of the game, not of the text")
-
-    @cached_property
-    def actions(self) -> tuple[str, ...]:
-        """The action vocabulary: the sorted action tokens, with every position 0 … max_state."""
-        if self.game == "tags":
-            return tuple(sorted({*self.action_tokens, KEEP}))
-        words = (token for token in self.action_tokens if not POSITION.fullmatch(token))
-        if self.game == "text":
-            return (DONE, *sorted({*words} - {DONE}))
-        return (*sorted({*words, DONE}), *(f"POS_{index}" for index in range(self.max_state + 1)))
-
-    @property
-    def game(self) -> str:
-        """What an action is: one of the edits, a round of tags, or the whole text."""
-        return self.slots[0] if self.slots in (("tags",), ("text",)) else "edits"
-
-    @cached_property
-    def action_ids(self) -> dict[str, int]:
-        """Action token → id; the ids begin at 0."""
-        return {token: index for index, token in enumerate(self.actions)}
-
-    @cached_property
-    def state_ids(self) -> dict[str, int]:
-        """State token → id; 0 is the padding."""
-        return {token: index for index, token in enumerate(self.state_tokens, start=1)}
-
-    @property
-    def operations(self) -> tuple[str, ...]:
-        """The operations that occur."""
-        return tuple(token for token in self.action_tokens if token in OPERATIONS)
-
-    def to_json(self) -> dict[str, Any]:
-        """The same fields as a plain object that :meth:`parse` reads."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {"format": FORMAT} | {
-            name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
-        }
-
-
-UNITED = ("state_tokens", "action_tokens", "writable")
-LARGEST = ("max_state", "max_steps", "action_length")
-
-
-def _lengths(slots: list[str], longest: Any) -> tuple[int, int]:
-    """How long an action may be: as the slots, or as a state and one more."""
-    if slots in (["tags"], ["text"]) and isinstance(longest, int) and not isinstance(longest, bool):
-        return (longest + 1 if slots == ["tags"] else 1), min(longest, MAX_STATE) + 1
-    return len(slots), len(slots)
-
-
-def check_format(values: Mapping[str, Any], where: str) -> None:
-    """Refuse another version of the format, and say what to do."""
-    version = values.get("format")
-    if version != FORMAT or isinstance(version, bool):
-        advice = "update the package" if isinstance(version, int) and version > FORMAT else "rebuild the dataset"
-        raise BadData(f"{where}: format {version!r}, this version reads format {FORMAT}: {advice}")
-
-
-def merge(described: Iterable[tuple[str, Contract]]) -> Contract:
-    """One contract for several shards: vocabularies united, sizes at their largest, the rest equal."""
-    named = list(described)
-    if not named:
-        raise BadData("no shards to read")
-    first_name, first = named[0]
-    merged: dict[str, Any] = {}
-    for field in fields(Contract):
-        name = field.name
-        values = [getattr(contract, name) for _, contract in named]
-        if name in UNITED:
-            merged[name] = tuple(sorted(set().union(*values)))
-        elif name in LARGEST:
-            merged[name] = max(values)
-        else:
-            for (shard, _), value in zip(named, values, strict=True):
-                if value != values[0]:
-                    raise BadData(f"{shard}: field {name!r} differs from {first_name}")
-            merged[name] = getattr(first, name)
-    return Contract(**merged)

@@ -8,43 +8,45 @@ shards (schema, description, row counts), and only then rows. A folder is a loca
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trainer.core.description import FileInfo, ManifestRecord, PairsDescription, read_description, read_manifest
 from trainer.core.errors import BadData, MissingExtra, TrainerError
-from trainer.data.contract import KEY, Contract, Fields, check_format, merge, parse_object
+from trainer.core.format import (
+    COLUMNS,
+    KEY,
+    MANIFEST,
+    MAX_FOOTER,
+    MAX_GROUP,
+    MAX_MANIFEST,
+    SHARD,
+    STEP_COLUMNS,
+    ConfigName,
+    SplitName,
+)
+from trainer.core.size_guard import references, unfolded
+from trainer.data.contract import Contract, merge
 from trainer.data.hub import SCHEME, HubFiles, hub_id, masked
 from trainer.data.places import LOCAL, check_url
-from trainer.data.size_guard import MAX_RAW, references, unfolded
 
-Config = Literal["pairs", "expert", "variants_expert", "augmented", "tags"]
-Split = Literal["train", "validation", "test"]
-
-MAX_FOOTER = 1 << 26  # bytes of one Parquet footer
-MAX_SHARD = 1 << 36  # declared bytes of one shard
-MAX_ROWS = 1 << 40
 MAX_TABLE = 1 << 32  # bytes of all rows that are read at once
-PIECE = 1 << 26  # bytes that are asked for at once: a storage far away takes its time for every answer
-MERGED = 64  # contracts that are kept until they are made one
-SHARD = re.compile(
-    r"(pairs|expert|variants_expert|augmented|tags)/(train|validation|test)-([0-9]{5,})-of-([0-9]{5,})\.parquet"
-)
+PIECE = 1 << 26  # bytes of one request: a remote storage answers slowly
+MERGED = 64  # contracts that are kept before they are merged into one
 
-STEP_COLUMNS = {
-    "pair": pa.int64(),
-    "origin": pa.int32(),
-    "step": pa.int16(),
-    "state": pa.string(),
-    "action": pa.list_(pa.string()),
+TYPES = {
+    "int64": pa.int64(),
+    "int32": pa.int32(),
+    "int16": pa.int16(),
+    "string": pa.string(),
+    "list<string>": pa.list_(pa.string()),
 }
-PAIR_COLUMNS = {"id": pa.int64(), "source": pa.string(), "target": pa.string()}
 
 # What pyarrow raises on a damaged or foreign file.
 DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, RuntimeError, UnicodeDecodeError)
@@ -55,17 +57,27 @@ class Shard:
     """One file of the manifest."""
 
     name: str
-    rows: int
-    bytes: int
-    sha256: str
+    info: FileInfo
+
+    @property
+    def rows(self) -> int:
+        return self.info.rows
+
+    @property
+    def bytes(self) -> int:
+        return self.info.bytes
+
+    @property
+    def sha256(self) -> str:
+        return self.info.sha256
 
 
 @dataclass(frozen=True)
 class Footer:
-    """What the end of a shard says: its description and the rows of its row groups."""
+    """The end of a shard: its description, and the rows of its row groups."""
 
     shard: Shard
-    description: dict[str, Any]
+    description: PairsDescription | None  # None once it is merged into a contract
     groups: tuple[int, ...]
 
 
@@ -99,52 +111,34 @@ class Dataset:
             self.where = f"{SCHEME}{name}"  # what a run records must not be taken for a folder later
         self.filesystem, self.root = locate(self.where)
         manifest = self._read_manifest()
-        check_format(manifest, f"{self.where}/manifest.json")
-        self.spec = Fields(manifest, f"{self.where}/manifest.json").object("spec")
-        self.shards = self._parse_files(manifest)
+        self.spec = manifest.spec
+        self.shards = {name: Shard(name, info) for name, info in manifest.files.items()}
 
-    def _read_manifest(self) -> dict[str, Any]:
-        path = f"{self.root}/manifest.json"
+    def _read_manifest(self) -> ManifestRecord:
+        path = f"{self.root}/{MANIFEST}"
         if self.local and Path(path).exists() and not Path(path).is_file():  # a device never ends
-            raise BadData(f"{self.where}: manifest.json is not a file")
+            raise BadData(f"{self.where}: {MANIFEST} is not a file")
         try:
             with self.filesystem.open(path, "rb") as file:
-                text = file.read((1 << 26) + 1)
+                text = file.read(MAX_MANIFEST + 1)
         except FileNotFoundError as error:
-            raise BadData(f"{self.where}: no manifest.json, so no finished dataset is there") from error
+            raise BadData(f"{self.where}: no {MANIFEST}, so this is not a finished dataset") from error
         except Exception as error:
             if not self._understood(error):
                 raise
             raise BadData(f"{self.where}: {one_line(error)}") from error
-        return parse_object(text, f"{self.where}/manifest.json")
+        return read_manifest(text, f"{self.where}/{MANIFEST}")
 
     @property
     def local(self) -> bool:
         """Whether it is a folder of this machine."""
         return not isinstance(self.filesystem, HubFiles) and "file" in self.filesystem.protocol
 
-    def _parse_files(self, manifest: dict[str, Any]) -> dict[str, Shard]:
-        where = f"{self.where}/manifest.json"
-        shards = {}
-        for name, entry in Fields(manifest, where).object("files").items():
-            if not SHARD.fullmatch(name):
-                continue  # cards and other companions are not read, whatever they are called
-            if not isinstance(entry, dict):
-                raise BadData(f"{where}: {name}: an object is needed")
-            read = Fields(entry, f"{where}: {name}")
-            shards[name] = Shard(
-                name,
-                read.number("rows", 0, MAX_ROWS),
-                read.number("bytes", 1, MAX_SHARD),
-                read.text("sha256"),
-            )
-        return shards
-
-    def has(self, config: Config, split: Split) -> bool:
+    def has(self, config: ConfigName, split: SplitName) -> bool:
         """Whether the manifest lists such shards."""
         return any(name.startswith(f"{config}/{split}-") for name in self.shards)
 
-    def select(self, config: Config, split: Split) -> list[Shard]:
+    def select(self, config: ConfigName, split: SplitName) -> list[Shard]:
         """The shards of one config and split, complete and in order."""
         found = {}
         total = 0
@@ -163,7 +157,7 @@ class Dataset:
                 raise BadData(f"{self.where}: shard {index} of {total} of {config}/{split} is missing")
         return [found[index] for index in range(total)]
 
-    def read_footer(self, shard: Shard, columns: dict[str, pa.DataType]) -> Footer:
+    def read_footer(self, shard: Shard, columns: dict[str, str]) -> Footer:
         """The end of one shard, checked against the manifest, without any row."""
         where = f"{self.where}/{shard.name}"
         with self._open(shard) as file:
@@ -171,36 +165,34 @@ class Dataset:
             schema, metadata = footer.schema_arrow, footer.metadata
             for name, kind in columns.items():
                 index = schema.get_field_index(name)
-                if index < 0 or not same_type(schema.field(index).type, kind):
+                if index < 0 or not same_type(schema.field(index).type, TYPES[kind]):
                     found = schema.field(index).type if index >= 0 else "nothing"
-                    raise BadData(f"{where}: column {name!r}: {kind} is needed, found {found}")
+                    raise BadData(f"{where}: column {name}: expected {kind}, got {found}")
             if metadata.num_rows != shard.rows:
                 raise BadData(f"{where}: {metadata.num_rows:,} rows, the manifest says {shard.rows:,}")
             groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
             for group in groups:
-                if not 0 <= group.total_byte_size <= MAX_RAW:
-                    raise BadData(f"{where}: a row group of {group.total_byte_size:,} bytes, at most {MAX_RAW:,}")
-            text = (metadata.metadata or {}).get(KEY)
+                if not 0 <= group.total_byte_size <= MAX_GROUP:
+                    raise BadData(f"{where}: a row group of {group.total_byte_size:,} bytes, at most {MAX_GROUP:,}")
+            text = (metadata.metadata or {}).get(KEY.encode())
             if text is None:
-                raise BadData(f"{where}: no description under the key 'aegen' of its metadata")
-            return Footer(shard, parse_object(text, where), tuple(group.num_rows for group in groups))
+                raise BadData(f"{where}: no {KEY!r} metadata, so it was not written by aegen")
+            described = read_description(text, where)
+            if described.config != shard.name.partition("/")[0]:
+                raise BadData(f"{where}: config {described.config!r}")
+            return Footer(shard, described, tuple(group.num_rows for group in groups))
 
-    def footers(self, config: Config, split: Split) -> list[Footer]:
+    def footers(self, config: ConfigName, split: SplitName) -> list[Footer]:
         """The footers of all shards of a config and split."""
-        columns = PAIR_COLUMNS if config == "pairs" else STEP_COLUMNS
-        footers = [self.read_footer(shard, columns) for shard in self.select(config, split)]
-        for footer in footers:
-            check_format(footer.description, f"{self.where}/{footer.shard.name}")
-        return footers
+        return [self.read_footer(shard, COLUMNS[config]) for shard in self.select(config, split)]
 
     def contract(self, footers: list[Footer]) -> Contract:
         """The merged contract of step shards."""
         where = [f"{self.where}/{footer.shard.name}" for footer in footers]
-        return merge(
-            (name, Contract.parse(footer.description, name)) for name, footer in zip(where, footers, strict=True)
-        )
+        said = [(name, footer.description) for name, footer in zip(where, footers, strict=True) if footer.description]
+        return merge((name, Contract.of(description, name)) for name, description in said)
 
-    def open_steps(self, configs: Iterable[Config], split: Split) -> tuple[list[Footer], Contract]:
+    def open_steps(self, configs: Iterable[ConfigName], split: SplitName) -> tuple[list[Footer], Contract]:
         """The footers of step shards without their descriptions, and the contract that these make together.
 
         A description is as large as its vocabulary: kept for every shard, they would fill the memory in the end.
@@ -209,13 +201,14 @@ class Dataset:
         described: list[tuple[str, Contract]] = []
         for shard in (shard for config in configs for shard in self.select(config, split)):
             footer, where = self.read_footer(shard, STEP_COLUMNS), f"{self.where}/{shard.name}"
-            described.append((where, Contract.parse(footer.description, where)))
-            footers.append(replace(footer, description={}))
+            if footer.description:
+                described.append((where, Contract.of(footer.description, where)))
+            footers.append(replace(footer, description=None))
             if len(described) == MERGED:
                 described = [(described[0][0], merge(described))]
         return footers, merge(described)
 
-    def read(self, shard: Shard, columns: dict[str, pa.DataType], most: int = MAX_TABLE) -> pa.Table:
+    def read(self, shard: Shard, columns: dict[str, str], most: int = MAX_TABLE) -> pa.Table:
         """All rows of one shard; its bytes are held against the manifest's hash first."""
         with self._open(shard) as file:
             if shard.bytes > most:  # mostly a hole, or rows that are too many too
@@ -229,7 +222,7 @@ class Dataset:
             self._hold(shard, found)
             return self._rows(shard, pa.BufferReader(content), columns, None, most)
 
-    def read_all(self, shards: Iterable[Shard], columns: dict[str, pa.DataType]) -> pa.Table:
+    def read_all(self, shards: Iterable[Shard], columns: dict[str, str]) -> pa.Table:
         """All rows of some shards."""
         tables: list[pa.Table] = []
         for shard in shards:
@@ -254,7 +247,7 @@ class Dataset:
             return self._rows(shard, file, STEP_COLUMNS, groups, most)
 
     def _rows(
-        self, shard: Shard, file: pa.NativeFile, columns: dict[str, pa.DataType], groups: list[int] | None, most: int
+        self, shard: Shard, file: pa.NativeFile, columns: dict[str, str], groups: list[int] | None, most: int
     ) -> pa.Table:
         """Some row groups, or all; memory is only taken for as many bytes as they may have."""
         with pq.ParquetFile(file) as reader:
@@ -263,7 +256,7 @@ class Dataset:
             tables, taken = [], 0
             for group in range(reader.num_row_groups) if groups is None else groups:
                 size = unfolded(folded, group, referring)
-                if size > MAX_RAW or taken + size > most:
+                if size > MAX_GROUP or taken + size > most:
                     found = f"rows that unfold to {taken + size:,} bytes, too many to hold at once"
                     raise BadData(f"{self.where}/{shard.name}: {found}")
                 tables.append(reader.read_row_group(group, columns=list(columns)))
@@ -296,7 +289,7 @@ class Dataset:
         """Whether an error says that a file cannot be read; every storage far away has some of its own."""
         return not isinstance(error, TrainerError) and ("://" in self.where or isinstance(error, DAMAGED))
 
-    def hashes(self, config: Config, split: Split) -> dict[str, str]:
+    def hashes(self, config: ConfigName, split: SplitName) -> dict[str, str]:
         """The SHA-256 of each shard, as the manifest has them."""
         return {shard.name: shard.sha256 for shard in self.select(config, split)}
 

@@ -14,10 +14,9 @@ from typing import Any, Literal
 import torch
 
 from trainer.core.errors import BadData, InvalidConfig, MissingShards
-from trainer.core.text import DONE
-from trainer.data.contract import FORMAT, Contract
-from trainer.data.dataset import PAIR_COLUMNS, STEP_COLUMNS, Dataset, Footer, Split, leading
-from trainer.data.dataset import Config as ConfigName
+from trainer.core.format import DONE, PAIR_COLUMNS, STEP_COLUMNS, ConfigName, SplitName, split_state
+from trainer.data.contract import Contract
+from trainer.data.dataset import Dataset, Footer, leading
 from trainer.data.encode import (
     ACTION,
     Steps,
@@ -27,7 +26,6 @@ from trainer.data.encode import (
     number_steps,
     one_chunk,
     split_texts,
-    split_tokens,
 )
 
 Shards = Literal["augmented", "expert", "variants", "tags", "pairs"]
@@ -90,7 +88,7 @@ def find_configs(dataset: Dataset, shards: Shards) -> tuple[ConfigName, ...]:
     if dataset.has("variants_expert", "train"):
         return ("expert", "variants_expert")
     first = dataset.read_footer(dataset.select("expert", "train")[0], STEP_COLUMNS)
-    if first.description.get("one_source", False) is not True:
+    if not (first.description and first.description.one_source):
         raise MissingShards(
             f"{dataset.where}: no variants_expert/train shards; `aegen build … --variants 4` writes them"
         )
@@ -112,8 +110,9 @@ def text_contract(dataset: Dataset, footers: Sequence[Footer]) -> Contract:
         longest_target = max(longest_target, *map(len, targets), 0)
     first = footers[0].description
     values: dict[str, Any] = {
-        "format": FORMAT,
-        **{key: first.get(key) for key in ("task", "tokens", "arithmetic", "spec")},
+        "config": "pairs",
+        "split": "train",
+        **{key: getattr(first, key) for key in ("task", "tokens", "arithmetic", "one_source", "spec")},
         "metric": "none",
         "backend": {},
         "design": "text",
@@ -143,7 +142,7 @@ def load_demonstrations(dataset: Dataset, footers: Sequence[Footer], contract: C
     states, lengths, readable = encode_texts(one_chunk(table["source"]), contract, where)
     actions = torch.full((len(table), n), done, dtype=torch.int32)
     for row, text in enumerate(table["target"].to_pylist()):
-        words = split_tokens(text)
+        words = split_state(text)
         if len(words) < n and all(word in contract.action_ids for word in words):
             actions[row, : len(words)] = torch.tensor([contract.action_ids[word] for word in words], dtype=torch.int32)
         else:
@@ -161,7 +160,7 @@ def load_demonstrations(dataset: Dataset, footers: Sequence[Footer], contract: C
     )
 
 
-def load_held_out(dataset: Dataset, split: Split, contract: Contract, rows: int | None = None) -> Steps:
+def load_held_out(dataset: Dataset, split: SplitName, contract: Contract, rows: int | None = None) -> Steps:
     """The right actions of a split that is not learned from; rows that the contract cannot express are skipped.
 
     With ``rows`` only the first shards, up to that many rows.

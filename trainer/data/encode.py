@@ -17,19 +17,9 @@ import torch
 from torch import Tensor
 
 from trainer.core.errors import BadData
-from trainer.core.text import KEEP
+from trainer.core.format import KEEP, PAIR_COLUMNS, STEP_COLUMNS, SplitName, split_state
 from trainer.data.contract import Contract
-from trainer.data.dataset import (
-    DAMAGED,
-    MAX_TABLE,
-    PAIR_COLUMNS,
-    STEP_COLUMNS,
-    Dataset,
-    Footer,
-    Split,
-    leading,
-    one_line,
-)
+from trainer.data.dataset import DAMAGED, MAX_TABLE, Dataset, Footer, leading, one_line
 
 Array = npt.NDArray[Any]
 
@@ -250,12 +240,12 @@ class Pairs:
         return len(self.sources)
 
 
-def load_pairs(dataset: Dataset, split: Split, contract: Contract, rows: int | None = None) -> Pairs:
+def load_pairs(dataset: Dataset, split: SplitName, contract: Contract, rows: int | None = None) -> Pairs:
     """The pairs of one split; with ``rows`` only those of the first shards, up to that many."""
     footers = leading(dataset.footers("pairs", split), rows)
     for footer in footers:
         for name in ("task", "tokens", "arithmetic"):
-            found, needed = footer.description.get(name), getattr(contract, name)
+            found, needed = getattr(footer.description, name), getattr(contract, name)
             if found != needed:
                 where = f"{dataset.where}/{footer.shard.name}"
                 raise BadData(f"{where}: field {name} is {str(found)[:60]!r}, the agent expects {needed!r}")
@@ -283,12 +273,7 @@ def split_texts(table: pa.Table, where: str) -> tuple[list[tuple[str, ...]], lis
     check_size(int(sum(count_tokens(column).sum() for column in columns)), WORD, where)
     words: dict[str, str] = {}
     sources, targets = (
-        [tuple(map(words.setdefault, found, found)) for found in map(split_tokens, column.to_pylist())]
+        [tuple(map(words.setdefault, found, found)) for found in map(split_state, column.to_pylist())]
         for column in columns
     )
     return sources, targets
-
-
-def split_tokens(text: str) -> tuple[str, ...]:
-    """The tokens of a state as it is written in a shard."""
-    return tuple(text.split(" ")) if text else ()

@@ -11,7 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from trainer.core.text import DELETE, DONE, INSERT_AFTER, KEEP, SUBSTITUTE
+from trainer.core.format import DELETE, DONE, INSERT_AFTER, KEEP, SUBSTITUTE
 from trainer.data.contract import Contract
 from trainer.game.environment import Environment, Verdict
 

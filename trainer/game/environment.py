@@ -12,7 +12,7 @@ from enum import IntEnum
 import torch
 from torch import Tensor
 
-from trainer.core.text import DELETE, DONE, INSERT, POSITION, REPLACE
+from trainer.core.format import DELETE, DONE, INSERT, POSITION, REPLACE
 from trainer.data.contract import Contract
 
 

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from torch import Tensor
 
 from trainer.core.errors import BadData
-from trainer.core.text import DONE, KEEP, POSITION, REPLACE
+from trainer.core.format import DONE, KEEP, POSITION, REPLACE, STEP_COLUMNS, SplitName
 from trainer.data.contract import Contract
-from trainer.data.dataset import STEP_COLUMNS, Dataset, Shard, Split
+from trainer.data.dataset import Dataset, Shard
 from trainer.data.demonstrations import HELD_OUT
 from trainer.data.encode import Pairs, check_size, one_chunk
 from trainer.game.accuracy import equation_holds, token_accuracy
@@ -33,7 +33,7 @@ FAILURES = ("wrong position", "wrong token", "stopped early", "never stopped", "
 Actions = list[tuple[str, ...]]
 
 
-def expert_actions(dataset: Dataset, split: Split, contract: Contract, pairs: Pairs) -> list[Actions] | None:
+def expert_actions(dataset: Dataset, split: SplitName, contract: Contract, pairs: Pairs) -> list[Actions] | None:
     """The expert's actions for each pair, in their order; None if the dataset has none."""
     if contract.game == "text":
         return [[(*target, DONE)] for target in pairs.targets]

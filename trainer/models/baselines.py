@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.core.config import Config
-from trainer.core.text import DONE, KEEP
+from trainer.core.format import DONE, KEEP
 from trainer.data.contract import Contract
 from trainer.data.demonstrations import Shards
 from trainer.models.layers import Combine, DecoderCell, certain

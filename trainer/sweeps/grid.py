@@ -33,7 +33,7 @@ from typing import Any
 
 from trainer.core.config import Config
 from trainer.core.errors import BadData, InvalidConfig, MissingExtra
-from trainer.data.dataset import Split
+from trainer.core.format import SplitName
 from trainer.data.hub import SCHEME
 from trainer.data.places import check_url
 from trainer.training.presets import preset
@@ -71,7 +71,7 @@ class Cell:
     preset: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     label: str = ""
-    split: Split = "test"
+    split: SplitName = "test"
 
     @property
     def name(self) -> str:
@@ -230,7 +230,7 @@ class _Reader:
         sources = self.sources()
         name = self.text(self.values, "preset", "the file", "cpu")
         common = self._settings(self.values, "the file")
-        splits: dict[str, Split] = {"validation": "validation", "test": "test"}
+        splits: dict[str, SplitName] = {"validation": "validation", "test": "test"}
         split = splits.get(self.text(self.values, "split", "the file", "test"))
         if not split:
             raise InvalidConfig(f"{self.where}: the file: split: validation or test is needed")

@@ -21,15 +21,15 @@ from msgspec import Meta, Struct
 
 from trainer.core.config import Config
 from trainer.core.errors import BadData, Failed, FolderConflict, refused
+from trainer.core.format import VERSION
 from trainer.core.records import MAX_BYTES, convert, decode, plain
-from trainer.data.contract import Contract, check_format
+from trainer.data.contract import Contract
 from trainer.data.demonstrations import Demonstrations
 from trainer.data.hub import SCHEME, hub_id
 from trainer.models.policy import Knowledge
 from trainer.models.zoo import find_model
 from trainer.training.checkpoint import write, write_json
 
-FORMAT = 1
 HASH = "sha256"
 PACKAGES = ("aegen", "torch", "pyarrow", "numpy", "safetensors")
 
@@ -67,7 +67,7 @@ class Description:
     def read(cls, path: Path) -> Description:
         """Of a run folder or a published one."""
         values, where = read_json(path, f"{path.parent}: not a run folder: no config.json"), str(path)
-        check_format(values, where)
+        check_version(values.get("format"), where)
         record = convert(values, ConfigFile, where)
         config = Config.parse(record.config, where)
         contract = Contract.parse(record.contract, where)
@@ -91,7 +91,7 @@ class Description:
         return sealed(
             known
             | {
-                "format": FORMAT,
+                "format": VERSION,
                 "library": "aegen",
                 "config": self.config.to_json(),
                 "contract": self.contract.to_json(),
@@ -100,6 +100,13 @@ class Description:
                 "versions": self.versions,
             }
         )
+
+
+def check_version(version: object, where: str) -> None:
+    """Refuse a run of another version of the format."""
+    if version != VERSION or isinstance(version, bool):
+        advice = "update the package" if isinstance(version, int) and version > VERSION else "train the agent again"
+        raise BadData(f"{where}: format {str(version)[:20]}, this version reads format {VERSION}: {advice}")
 
 
 def sealed(values: dict[str, Any]) -> dict[str, Any]:

@@ -18,8 +18,8 @@ import yaml
 from aegen.card.frontmatter import front_matter
 from aegen.card.render import CARD, COMPANIONS, Terms, write_card
 from aegen.core.errors import BadData, FolderConflict, InvalidSpec
+from aegen.dataset.commands import commands
 from aegen.dataset.folder import Folder
-from aegen.dataset.recipe import recipe
 from aegen.dataset.verify import verify
 from aegen.engines.local import Local
 from aegen.experts.expert import Expert
@@ -123,7 +123,7 @@ def test_the_card_is_a_function_of_the_shards(place, name, tmp_path):
 @kinds
 def test_the_commands_on_the_card_make_the_same_bytes(place, name, run, tmp_path):
     (tmp_path / "words.csv").write_text(TEXTS)
-    for command in recipe(Folder(place / name).manifest().spec):
+    for command in commands(Folder(place / name).manifest().recipe):
         assert command in (place / name / CARD).read_text()
         run(*shlex.split(command)[1:])
     assert files(tmp_path / name) == files(place / name)

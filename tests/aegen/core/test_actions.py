@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegen.arithmetic.rules import writable_tokens
-from aegen.core.actions import DESIGNS, DONE, OPERATIONS, Refusal, index_of, load_design, position
+from aegen.core.actions import DESIGNS, index_of, load_design, position
 from aegen.core.edits import Splice
 from aegen.core.environment import Environment, Outcome
 from aegen.core.errors import InvalidEdit, InvalidSpec
+from aegen.core.format import DONE, OPERATIONS, Refusal
 
 EDITS = {
     "insert": st.builds(lambda i, t: Splice(i, i, (t,)), st.integers(0, 99), st.sampled_from("ab+")),

@@ -139,7 +139,7 @@ def test_a_folder_that_cannot_be_removed_at_once_is_removed_later(monkeypatch, t
 def test_what_tidies_up_after_the_killed_says_nothing():
     code = """
 from multiprocessing import resource_tracker
-from aegen.engine import undisturbed
+from aegen.engines.local import undisturbed
 with undisturbed():
     resource_tracker.register("/aegen-gone", "semaphore")  # as of a process that was killed
 """

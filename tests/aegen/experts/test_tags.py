@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegen.core.actions import Refusal
 from aegen.core.errors import BadData, InvalidEdit
+from aegen.core.format import KEEP, Refusal
+from aegen.dataset.commands import commands
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import file_info
-from aegen.dataset.recipe import recipe
 from aegen.dataset.verify import verify
 from aegen.engines.local import Local
 from aegen.experts.metrics import METRICS, Custom, load_metric
-from aegen.experts.tags import KEEP, TaggingGame, apply_tags, next_tags, rounds
+from aegen.experts.tags import TaggingGame, apply_tags, next_tags, rounds
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
 
@@ -96,7 +96,7 @@ def test_verify_replays_tags_and_the_variants_trajectories(folder):
     verify(folder, Local())
     manifest = folder.manifest()
     assert {"tags", "variants_expert"} <= set(manifest.configs)
-    assert [line for line in recipe(manifest.spec) if line.endswith("--design tags")]
+    assert [line for line in commands(manifest.recipe) if line.endswith("--design tags")]
     wanted = pq.read_table(folder / "variants/train-00000-of-00001.parquet")
     made = pq.read_table(folder / "variants_expert/train-00000-of-00001.parquet").to_pylist()
     assert [row["state"] for row in made if row["step"] == 0] == wanted["source"].to_pylist()

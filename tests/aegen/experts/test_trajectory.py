@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aegen.core.actions import DESIGNS, DONE
+from aegen.core.actions import DESIGNS
 from aegen.core.edits import Splice, replay
 from aegen.core.environment import Environment
 from aegen.core.errors import InvalidEdit, InvalidSpec
-from aegen.core.escape import split_state
+from aegen.core.format import DONE, split_state
 from aegen.dataset.folder import Folder
 from aegen.engines.local import Local
 from aegen.experts import demonstrations

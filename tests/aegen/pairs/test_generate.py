@@ -15,9 +15,8 @@ import pytest
 
 from aegen.arithmetic.candidates import Order
 from aegen.core.errors import FolderConflict, InvalidSpec
-from aegen.core.format import SPLITS
+from aegen.core.format import MANIFEST, SPLITS
 from aegen.dataset.folder import Folder
-from aegen.dataset.manifest import MANIFEST
 from aegen.dataset.verify import overlaps
 from aegen.engines.local import Local
 from aegen.pairs.generate import plan
@@ -111,7 +110,7 @@ def test_finished_continued_and_foreign_folders(tmp_path):
     assert content(tmp_path) == whole
 
     for other, difference in (
-        (Spec("aor", 10, 5, 901, rows_per_shard=200), "pairs.d is 900 there, 901 asked"),
+        (Spec("aor", 10, 5, 901, rows_per_shard=200), "pairs.d: existing value 900, requested 901"),
         (SPECS[2], "task"),
     ):
         with pytest.raises(FolderConflict, match=difference):

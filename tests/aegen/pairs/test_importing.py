@@ -9,9 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from aegen.core.errors import AegenError, BadData, FolderConflict, InvalidSpec
-from aegen.core.escape import detokenize, split_state
+from aegen.core.format import MANIFEST, detokenize, split_state
 from aegen.dataset.folder import Folder
-from aegen.dataset.manifest import MANIFEST
 from aegen.dataset.show import draw_pairs, draw_trajectories
 from aegen.dataset.stats import stats
 from aegen.dataset.verify import verify
@@ -241,7 +240,7 @@ def test_unequal_lengths(tmp_path):
         ("a.csv", "", {"kind": "xyz"}, "kind=xyz"),
         ("a.csv", "", {"kind": "parallel"}, "two files"),
         ("a.csv", "", {"max_tokens": 0}, "max_tokens=0"),
-        ("a.csv", "", {"max_tokens": 1 << 21}, "max_tokens=2097152: expected at most 1,048,576"),
+        ("a.csv", "", {"max_tokens": 1 << 21}, "max_tokens=2097152: expected at most 32,768"),
     ],
 )
 def test_bad_files_and_options(name, content, options, message, tmp_path):

@@ -55,7 +55,7 @@ def test_scales():
         ({"variants": 2}, "variants"),
         ({"rows_per_shard": 0}, "rows_per_shard=0"),
         ({"n": 10**5}, "63 bits"),
-        ({"n": 10**8, "l": 3}, "at most 1,000,000"),
+        ({"n": 10**8, "l": 3}, "expected int <= 1000000"),
         ({"l": 10**8}, "63 bits"),
         ({"task": "aes", "variants": 10**12}, "variants=1000000000000"),
         ({"d": True}, "d=True"),

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from aegen.cli import main
 from aegen.core.errors import FolderConflict
+from aegen.core.format import MANIFEST
 from aegen.dataset.folder import Folder
-from aegen.dataset.manifest import MANIFEST
 from aegen.dataset.verify import verify
 from aegen.engines.local import Local
 from aegen.experts.augment import Augmentation
@@ -60,7 +60,7 @@ def test_builds_of_two_specs_do_not_mix(meanwhile, tmp_path, unfinished):
             (out / MANIFEST).unlink()
 
     meanwhile(rival)
-    with pytest.raises(FolderConflict, match="pairs.d is 200 there, 100 asked"):
+    with pytest.raises(FolderConflict, match="pairs.d: existing value 200, requested 100"):
         build(SPEC, out)
     build(OTHER, out)
     build(OTHER, tmp_path / "alone")
@@ -126,7 +126,7 @@ def test_imports_of_two_files_do_not_mix(meanwhile, tmp_path):
 def test_nothing_is_pulled_into_what_a_rival_made(meanwhile, tmp_path):
     build(SPEC, tmp_path / "there")
     meanwhile(lambda: build(OTHER, tmp_path / "d"))
-    with pytest.raises(FolderConflict, match="holds another dataset: pairs.d is 200 there, 100 asked"):
+    with pytest.raises(FolderConflict, match="holds another dataset: pairs.d: existing value 200, requested 100"):
         pull(str(tmp_path / "there"), Folder(tmp_path / "d"))
     build(OTHER, tmp_path / "alone")
     assert content(tmp_path / "d") == content(tmp_path / "alone")

@@ -205,7 +205,7 @@ def test_a_dry_run_sends_nothing(aegen, hub, here):
 
 def test_another_spec_is_refused_unless_told(aegen, hub, here):
     aegen("publish", "seed0", "--to", "hf://org/aec", "--tag", "v1")
-    assert "pairs.seed is 0 there, 1 asked" in aegen("publish", "seed1", "--to", "hf://org/aec", check=2)
+    assert "pairs.seed: existing value 0, requested 1" in aegen("publish", "seed1", "--to", "hf://org/aec", check=2)
     assert "tag v1 is taken" not in aegen("publish", "seed1", "--to", "hf://org/aec", "--force")
     repository = hub.repositories[WHERE]
     assert repository[-1] == files(here / "seed1")  # nothing of the other is left
@@ -283,8 +283,9 @@ def test_a_dataset_that_changes_while_it_is_pulled(hub, here):
     hub.add_folder(*WHERE, here / "seed0")
     code = """
 import sys
-from aegen.hub import Snapshot
-from aegen.publish import Folder, pull
+from aegen.publishing.hub import Snapshot
+from aegen.publishing.publish import Folder
+from aegen.publishing.pull import pull
 listed = Snapshot._list
 
 def late(there, client):
@@ -385,7 +386,7 @@ def test_a_folder(here, scheme):
     assert publish(seed0, Target(to), Local()).changed
     assert files(here / "to") == files(here / "seed0")
     assert not publish(seed0, Target(to), Local()).changed
-    with pytest.raises(FolderConflict, match="pairs.seed is 0 there, 1 asked"):
+    with pytest.raises(FolderConflict, match="pairs.seed: existing value 0, requested 1"):
         publish(seed1, Target(to), Local())
     assert publish(seed1, Target(to, force=True), Local()).changed
     assert files(here / "to") == files(here / "seed1")
@@ -402,7 +403,7 @@ def test_an_unfinished_build_of_somebody_else_is_not_overwritten(here, kind):
     pipeline.build(Spec("aec", 10, 4, 60, seed=2), other, Local())
     for name in ("manifest.json", "README.md"):
         (other / name).unlink()
-    with pytest.raises(FolderConflict, match=r"pairs.seed is 2 there, 0 asked \(--force replaces it\)"):
+    with pytest.raises(FolderConflict, match=r"pairs.seed: existing value 2, requested 0 \(--force replaces it\)"):
         publish(Folder(here / "seed0"), Target(to), Local())
     assert publish(Folder(here / "seed0"), Target(to, force=True), Local()).changed
     assert pull(to, Folder(here / "back"))[1] and files(here / "back") == files(here / "seed0")
@@ -568,7 +569,7 @@ def test_a_rival_that_publishes_something_else_meanwhile_wins(here, monkeypatch)
         return real(place)
 
     monkeypatch.setattr(Place, "writing", late)
-    with pytest.raises(FolderConflict, match="pairs.seed is 1 there, 0 asked"):
+    with pytest.raises(FolderConflict, match="pairs.seed: existing value 1, requested 0"):
         publish(Folder(here / "seed0"), Target(to), Local())
     assert files(here / "to") == files(here / "seed1")
 

@@ -16,7 +16,8 @@ from aegen.publishing.pull import pull
 from tests.aegen.publishing.test_publish import files
 from trainer.agent import find_folder
 from trainer.core.errors import BadData as BadShards
-from trainer.data.dataset import STEP_COLUMNS, Dataset
+from trainer.core.format import STEP_COLUMNS
+from trainer.data.dataset import Dataset
 from trainer.publishing.publish import publish as publish_agent
 
 
@@ -76,7 +77,7 @@ def test_another_spec_is_refused_unless_told(s3, bucket, here):
     to, seed0, seed1 = f"{bucket}/aec", Folder(here / "seed0"), Folder(here / "seed1")
     publish(seed0, Target(to), Local())
     s3.requests.clear()
-    with pytest.raises(FolderConflict, match="pairs.seed is 0 there, 1 asked"):
+    with pytest.raises(FolderConflict, match="pairs.seed: existing value 0, requested 1"):
         publish(seed1, Target(to), Local())
     assert not writes(s3)
     assert publish(seed1, Target(to, force=True), Local()).changed

@@ -142,7 +142,7 @@ def test_models_are_listed_with_their_parameters(insert):
 def test_bad_input_gets_one_line(insert, datasets, run, tmp_path):
     out = tmp_path / "out"
     assert "no manifest.json" in refuse("fit", tmp_path, "--out", out)
-    assert "no model 'gpt'" in refuse("fit", insert, *FIT, "--model", "gpt", "--out", out)
+    assert "unknown model 'gpt'" in refuse("fit", insert, *FIT, "--model", "gpt", "--out", out)
     assert "batch: from 1" in refuse("fit", insert, *FIT, "--batch", 0, "--out", out)
     assert "even number" in refuse("fit", insert, *FIT, "--width", 15, "--out", out)
     assert "--resume" in refuse("fit", insert, *FIT, "--out", run)
@@ -262,11 +262,11 @@ def test_an_interrupt_saves_and_says_so(command, insert, tmp_path):
 
 
 ROWS = {
-    "no beginning": (lambda row: row | {"step": 1}, "a row before the first step of a game"),
-    "no action": (lambda row: row | {"action": None}, "a row with an empty cell"),
-    "half an action": (lambda row: row | {"action": [None, "1"]}, "a row with an empty cell"),
-    "an empty action": (lambda row: row | {"action": []}, "without an action"),
-    "no step": (lambda row: row | {"step": None}, "a row with an empty cell"),
+    "no beginning": (lambda row: row | {"step": 1}, "a row precedes the first step of its game"),
+    "no action": (lambda row: row | {"action": None}, "null value in a row"),
+    "half an action": (lambda row: row | {"action": [None, "1"]}, "null value in a row"),
+    "an empty action": (lambda row: row | {"action": []}, "has no action"),
+    "no step": (lambda row: row | {"step": None}, "null value in a row"),
 }
 
 

@@ -20,7 +20,7 @@ from tests.trainer.publishing.test_publish import FIT, TEXT
 
 COMMANDS = """
 import json, sys
-from trainer.cli import main
+from trainer.cli.commands import main
 for arguments in json.loads(sys.argv[1]):
     main(arguments, standalone_mode=False)
 """

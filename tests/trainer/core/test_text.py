@@ -5,7 +5,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trainer.core.errors import InvalidText
-from trainer.core.text import escape, is_special, join, split, unescape
+from trainer.core.format import detokenize as join
+from trainer.core.format import escape, is_special, unescape
+from trainer.core.text import split
 
 PIECES = st.text() | st.sampled_from(
     ["DONE", "POS_3", "POS_03", "\\DONE", "\\", "\\e", "\\u0041", "", " ", "\U000e0001"]

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from msgspec import structs
 
 from tests.trainer.reference import small_dataset
 from trainer.core.device import Runtime
@@ -226,9 +227,12 @@ def test_memory_does_not_grow_with_the_data(tmp_path):
 def test_descriptions_are_not_kept(tmp_path, monkeypatch):
     """Each is as large as its vocabulary: 46 KB a shard of the largest dataset that was built."""
     data = small_dataset(tmp_path, "edit", train=80, shards=40)
-    large = json.dumps({"words": [f"word {number}" for number in range(5000)]})
-    parse = data_module.parse_object
-    monkeypatch.setattr(data_module, "parse_object", lambda *args: parse(*args) | {"more": json.loads(large)})
+    read = data_module.read_description
+
+    def large(text, where):  # with a long vocabulary
+        return structs.replace(read(text, where), backend={f"word {number}": 1 for number in range(5000)})
+
+    monkeypatch.setattr(data_module, "read_description", large)
     monkeypatch.setattr(data_module, "MERGED", 7)
     dataset, config = Dataset(data), preset("cpu", stream=True)
     expected = dataset.contract(dataset.footers("augmented", "train"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from trainer.core.text import DELETE, DONE, INSERT, REPLACE
+from trainer.core.format import DELETE, DONE, INSERT, REPLACE
 from trainer.data.contract import Contract
 from trainer.game.environment import Splices
 

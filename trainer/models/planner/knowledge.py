@@ -11,7 +11,8 @@ from torch import Tensor
 
 from trainer.core.config import Config
 from trainer.core.errors import BadData, InvalidConfig
-from trainer.data.contract import MAX_STATE, Contract
+from trainer.core.format import MAX_STATE
+from trainer.data.contract import Contract
 from trainer.data.encode import Steps
 from trainer.models.policy import Knowledge
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegen.core.actions import DESIGNS, SPECIAL, position
-from aegen.core.escape import detokenize, escape, join_state, split_state, tokenize, unescape
+from aegen.core.format import detokenize, escape, join_state, split_state, tokenize, unescape
 
 texts = st.text() | st.sampled_from(
     [*SPECIAL, "POS_3", "\\POS_3", "\\", "\\\\", "\\s", " ", "\u2028", "\u00a0", "\\e", "\\u0020", "BOS"]
@@ -27,7 +27,7 @@ def test_a_token_is_one_word_on_one_line_and_no_action_token(text):
 def test_the_original_text_comes_back(text, kind):
     tokens = tokenize(text, kind)
     assert detokenize(tokens, kind) == text
-    assert list(split_state(join_state(tokens))) == tokens
+    assert split_state(join_state(tokens)) == tokens
 
 
 @given(st.lists(texts, max_size=5))

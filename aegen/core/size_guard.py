@@ -1,6 +1,7 @@
-"""How many bytes the rows of a shard take in memory, found out before they take them.
+"""How many bytes the rows of a Parquet file will take in memory, computed before they are read.
 
-A dictionary lets a file of a few kilobytes stand for gigabytes, so its references are counted while they are such.
+A dictionary lets a file of a few kilobytes expand to gigabytes, so the references to it are counted before they are
+expanded. ``aegen`` and ``trainer`` carry this file byte for byte.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-MAX_GROUP = 1 << 30  # bytes of one row group, uncompressed and without dictionaries
+from .format import MAX_GROUP
+
 COUNTED = 1 << 16  # rows of which references are counted at once
-# How texts may be encoded: as long as they are, or as references to a dictionary. What else there is can be a few bytes
-# that stand for gigabytes.
+# Texts may be stored in full, or as references to a dictionary. Other encodings can expand a few bytes to gigabytes.
 PLAIN = {"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"}
 REFERENCES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 
@@ -64,4 +65,5 @@ def _referred(folded: pq.ParquetFile, group: int, name: str, count: int) -> int:
 def _texts(folded: pq.ParquetFile, group: int, name: str, rows: int) -> Iterator[pa.Array]:
     for batch in folded.iter_batches(batch_size=rows, row_groups=[group], columns=[name], use_threads=False):
         texts = batch.column(name)
-        yield texts.flatten() if pa.types.is_list(texts.type) else texts
+        nested = pa.types.is_list(texts.type) or pa.types.is_large_list(texts.type)
+        yield texts.flatten() if nested else texts
