@@ -32,13 +32,13 @@ from aegen.pipeline import build as pipeline
 from aegen.publishing.pull import pull
 from tests.test_contract import both
 from trainer.agent import Agent
-from trainer.core.config import preset
 from trainer.core.errors import BadData as BadShards
 from trainer.core.format import STEP_COLUMNS
 from trainer.core.progress import Reporter
 from trainer.data.dataset import SHARD, Dataset
 from trainer.game.environment import Environment, Verdict
-from trainer.training.fit import fit
+from trainer.training.fit import train
+from trainer.training.presets import preset
 from trainer.training.run import sealed
 
 ROOT = Path(__file__).parent.parent
@@ -53,7 +53,7 @@ def place(tmp_path_factory):
     place = tmp_path_factory.mktemp("hostile")
     pipeline.build(Spec("aec", 10, 4, 60, rows_per_shard=30), Folder(place / "data"), Local())
     config = preset("cpu", width=8, layers=1, updates=2)
-    fit(place / "data", config, place / "run", device="cpu", reporter=Reporter(quiet=True))
+    train(place / "data", config, place / "run", device="cpu", reporter=Reporter(quiet=True))
     return place
 
 
@@ -104,7 +104,7 @@ def test_a_run_cannot_name_a_place_to_ask(place, listener, tmp_path, monkeypatch
         config["data"]["where"] = where
         (run / "config.json").write_text(json.dumps(sealed(config)))
         agent = Agent.from_pretrained(run)
-        with pytest.raises(BadShards, match="name it with --data"):
+        with pytest.raises(BadShards, match="use --data"):
             agent.evaluate()
         assert agent.evaluate(place / "data", limit=1)["pairs"] == 1
     config["data"]["where"] = "hf://org/name@v1"

@@ -34,8 +34,8 @@ class FolderConflict(TrainerError):
     """The run folder already holds something else, or somebody else is writing to it."""
 
 
-class NoLessons(BadData):
-    """The dataset is sound, but has no shards of the kind that a model learns from."""
+class MissingShards(BadData):
+    """The dataset has no shards of the kind that a model learns from."""
 
 
 class MissingExtra(TrainerError):

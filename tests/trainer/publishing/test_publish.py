@@ -14,12 +14,12 @@ import torch
 from tests.hub import Hub, Repository
 from tests.pages import ATTACK, check_inert, code_blocks, head_and_body
 from trainer.agent import Agent
-from trainer.core.config import preset
 from trainer.core.errors import BadData, FolderConflict
 from trainer.core.progress import Reporter
 from trainer.publishing.publish import publish
 from trainer.training.checkpoint import digest, load_checkpoint, save_checkpoint
-from trainer.training.fit import fit
+from trainer.training.fit import train as fit
+from trainer.training.presets import preset
 from trainer.training.run import sealed
 
 TEXT = "3 6 2 5"
