@@ -21,7 +21,7 @@ from aegen.dataset.show import Trajectory, draw_steps, trajectories
 from aegen.dataset.stats import DEMONSTRATIONS, figures
 from aegen.dataset.survey import Survey, survey, together
 from aegen.dataset.verify import overlaps
-from aegen.engines.local import Engine
+from aegen.engines.engine import Engine
 from aegen.pairs.spec import Spec
 
 MAX_WIDTH, MAX_DRAWN, MAX_TRIED = 100, 12, 1000  # characters and steps of the example; trajectories tried for it

@@ -10,7 +10,8 @@ from aegen.card.header import Terms
 from aegen.core.markdown import markdown_templates
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
-from aegen.engines.local import Engine, Local
+from aegen.engines.engine import Engine
+from aegen.engines.local import Local
 
 TEMPLATES = markdown_templates("aegen.card")
 

@@ -118,7 +118,7 @@ def verify(folder: Path, workers: int | None, as_json: bool) -> None:
     from aegen.core.progress import bar
     from aegen.dataset.folder import Folder
     from aegen.dataset.verify import verify as check
-    from aegen.engines.local import local
+    from aegen.engines.start import local
 
     dataset = Folder(folder)
     rows = sum(info.rows for info in dataset.manifest().files.values())

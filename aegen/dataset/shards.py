@@ -20,7 +20,7 @@ from aegen.core.description import FileInfo, PairsDescription, read_description
 from aegen.core.errors import BadData, InvalidSpec
 from aegen.core.format import KEY, MAX_GROUP, MAX_STATE, ConfigName
 from aegen.dataset.manifest import file_info
-from aegen.files.atomic import Aside
+from aegen.files.atomic import AtomicFile
 from aegen.files.parquet import DAMAGED, ROW_GROUP, _parquet, check_footer, first_line, unfolding
 from aegen.files.places import Remote
 
@@ -37,7 +37,7 @@ class ShardWriter:
 
     def __init__(self, path: Path | Remote, config: ConfigName) -> None:
         self.path, self.schema, self.rows = path, SCHEMAS[config], 0
-        self._file = Aside(path)
+        self._file = AtomicFile(path)
         self._waiting: list[pa.RecordBatch] = []
         self._held = 0
         # Arrow writes without Python's lock: one group goes to disk while the next one is made.
@@ -92,7 +92,7 @@ class ShardWriter:
         try:
             self._writer.close()
             if kind is None:
-                self.info = file_info(self._file.aside, self.rows)
+                self.info = file_info(self._file.partial, self.rows)
         except BaseException as error:
             kind = type(error)
             raise

@@ -20,7 +20,7 @@ from aegen.dataset.contract import Contract
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
 from aegen.dataset.shards import read_batches
-from aegen.engines.local import Engine, bundled
+from aegen.engines.engine import Engine, bundled
 from aegen.files.places import Remote
 
 BUNDLE_ROWS = 100_000  # of shards that are counted in one go

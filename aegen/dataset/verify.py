@@ -27,7 +27,7 @@ from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest, file_info
 from aegen.dataset.names import shard_name, shard_parts
 from aegen.dataset.shards import open_shard, read_batches
-from aegen.engines.local import Engine
+from aegen.engines.engine import Engine
 from aegen.pairs.spec import Spec
 
 Findings = dict[str, int]

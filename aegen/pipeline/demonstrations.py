@@ -20,7 +20,7 @@ from aegen.dataset.folder import Folder
 from aegen.dataset.names import shard_of, shard_parts
 from aegen.dataset.recipe import Recipe
 from aegen.dataset.shards import read_batches, read_description_of, write_shard
-from aegen.engines.local import Engine
+from aegen.engines.engine import Engine
 from aegen.experts.demonstrations import BATCH, _steps
 from aegen.experts.expert import Expert
 from aegen.experts.metrics import Metric, load_metric
