@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegen.columns.arrow import SPACE, of_numbers, of_texts, to_numbers
+from aegen.columns.arrow import EMPTY, SPACE, of_numbers, of_texts, text_offsets, to_numbers
 from aegen.core.randomness import Words, derive_key, keyed_hash
 from aegen.core.types import Integers
 
@@ -104,8 +104,13 @@ class Ragged:
 
     def texts(self, vocabulary: pa.StringArray) -> pa.StringArray:
         """Each row as its tokens joined by one space."""
-        tokens = vocabulary.take(of_numbers(self.values))
-        return join(pa.ListArray.from_arrays(of_numbers(self.offsets.astype(np.int32)), tokens))
+        # Every token with a space behind it, but the last one of a row: then the texts lie side by side.
+        spaced = pc.call_function("binary_join_element_wise", [vocabulary, EMPTY, SPACE])
+        ids = self.values.astype(np.int32)
+        ids[self.offsets[1:][self.lengths > 0] - 1] += len(vocabulary)
+        tokens = pa.concat_arrays([spaced, vocabulary]).take(of_numbers(ids))
+        ends = text_offsets(tokens).take(self.offsets)
+        return pa.StringArray.from_buffers(len(self), pa.py_buffer(ends), tokens.buffers()[2])
 
     def hashes(self, key: int) -> Words:
         """A 64-bit hash of each row under a key: equal sequences, equal hashes.

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Meta, Struct
 
-from aegen.columns.arrow import SPACE, to_numbers
+from aegen.columns.arrow import SPACE, text_offsets, to_numbers
 from aegen.core.actions import Design
 from aegen.core.description import Count
 from aegen.core.edits import Splice
@@ -73,9 +73,10 @@ def _kinds(actions: pa.ListArray, design: Design) -> dict[str, int]:
 
 
 def _bytes(column: pa.Array) -> int:
-    """The size of a column in memory, whatever the batches that it comes in: an offset for each row and no more."""
+    """The size of a column in memory, whatever the batches that it comes in: one offset per row and no bitmaps."""
     if pa.types.is_list(column.type):
         return 4 * len(column) + _bytes(column.flatten())
     if pa.types.is_string(column.type):
-        return 4 * len(column) + int(pc.sum(pc.binary_length(column)).as_py() or 0)
+        offsets = text_offsets(column)
+        return 4 * len(column) + int(offsets[-1] - offsets[0])
     return len(column) * int(column.type.bit_width) // 8

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from itertools import chain, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +24,7 @@ from aegen.experts.span import Span
 
 ENTRY_POINTS = "aegen.metrics"
 EditOps = Callable[[str, str], list[tuple[str, int, int]]]
+_INDICES = itemgetter(1), itemgetter(2)
 
 
 class Metric(Protocol):
@@ -89,18 +91,15 @@ class EditOperations:
         """The library's answer for every row."""
         left, right = to_strings(states), to_strings(goals)
         counts: list[int] = []
-        start: list[int] = []
-        new_start: list[int] = []
-        # A few hundred at a time: the tuples are gone before the garbage collector takes an interest in them.
+        columns = [np.zeros((2, 0), dtype=np.int64)]  # source indices, goal indices
+        # A few hundred at a time: the tuples are freed before the garbage collector looks at them.
         for at in range(0, len(left), 256):
             found = list(map(self.operations, left[at : at + 256], right[at : at + 256]))
             counts += map(len, found)
-            if edits := list(chain.from_iterable(found)):
-                _, sources, targets = zip(*edits, strict=True)
-                start += sources
-                new_start += targets
+            edits = list(chain.from_iterable(found))
+            columns.append(np.array([np.fromiter(map(get, edits), np.int64, len(edits)) for get in _INDICES]))
         offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.array(counts, dtype=np.int64))])
-        begin, new = np.array(start, dtype=np.int64), np.array(new_start, dtype=np.int64)
+        begin, new = np.concatenate(columns, axis=1)
         # How much longer the goal is than the source up to here: by one more after an insertion, by one less after a
         # deletion.
         ahead = new - begin

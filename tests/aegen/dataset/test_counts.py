@@ -38,11 +38,8 @@ PAIRS = "pairs/train-00000-of-00001.parquet"
 
 def imported(path) -> Folder:
     text = path / "pairs.tsv"
-    text.write_text(
-        "source\ttarget\n"
-        + "".join(f"der Hund {n % 7} bellt\tdie Hunde {n % 5} bellen laut\n" for n in range(90))
-        + "a\ta\n"
-    )
+    lines = (f"der Hund {n % 7} bellt\tdie Hunde {n % 5} bellen laut\n" for n in range(90))
+    text.write_text("source\ttarget\na\ta\n" + "".join(lines))
     folder = Folder(path / "text")
     pipeline.import_pairs(Import((text,), seed=0), folder)
     pipeline.add_expert(folder, Expert.of("text"), Local())
