@@ -30,7 +30,7 @@ def shard_counts(path: Path | Remote, config: str) -> Counts:
     file, about = open_shard(path, config)
     with file:
         rows, is_steps = file.metadata.num_rows, "step" in file.schema_arrow.names
-    counts = convert(about.counts, Counts, f"{path}: metadata field counts")
+    counts = convert(about.counts, Counts, f"{path}: field counts")
     if is_steps and sum(counts.reached) != rows:
-        raise BadData(f"{path}: metadata field counts: {sum(counts.reached):,} steps, but the shard has {rows:,} rows")
+        raise BadData(f"{path}: field counts: {sum(counts.reached):,} steps, but the shard has {rows:,} rows")
     return counts

@@ -156,7 +156,7 @@ def _check_counts(path: Path, config: str, counted: Counts) -> None:
     for field in Counts.__struct_fields__:
         said, found = getattr(stored, field), getattr(counted, field)
         if said != found:
-            raise BadData(f"{path}: metadata field counts.{field} is {str(said)[:99]}, expected {str(found)[:99]}")
+            raise BadData(f"{path}: field counts.{field} is {str(said)[:99]}, expected {str(found)[:99]}")
 
 
 def equation_numbers(texts: pa.StringArray, spec: Spec) -> Integers:

@@ -152,7 +152,7 @@ def test_verify_finds_a_wrong_count(aes, name, field):
         name,
         describe=lambda about: about | {"counts": about["counts"] | {field: WRONG[field](about["counts"])}},
     )
-    with pytest.raises(BadData, match=f"{name}: metadata field counts.{field} is "):
+    with pytest.raises(BadData, match=f"{name}: field counts.{field} is "):
         verify(aes, Local())
 
 
@@ -160,17 +160,18 @@ def test_verify_finds_a_wrong_count(aes, name, field):
     "counts,message",
     [
         (None, "expected object, got null"),
-        ({"bytes": -1}, "field bytes: expected int >= 0"),
+        ({"bytes": -1}, "expected int >= 0"),
+        ({"bytes": [1]}, "field bytes: expected int, got array"),
         ({"reached": [3, "x"]}, "expected int, got str"),
-        ({"reached": [1] * 32769}, "length <= 32768"),
-        ({"kinds": ["insert"]}, "field kinds: expected object, got array"),
+        ({"reached": [1] * 32768}, "field reached: expected array of length <= 32767"),
+        ({"kinds": [1]}, "field kinds: expected object, got array"),
         ({}, "0 steps, but the shard has"),
     ],
 )
 def test_counts_of_strangers_are_checked(aes, counts, message):
     rewrite(aes, AUGMENTED, describe=lambda about: about | {"counts": counts})
     for command in (stats, lambda folder: write_card(folder, folder.manifest())):
-        with pytest.raises(BadData, match=f"{AUGMENTED}: metadata field counts: .*{message}"):
+        with pytest.raises(BadData, match=f"{AUGMENTED}: .*field counts.*: {message}"):
             command(aes)
 
 
