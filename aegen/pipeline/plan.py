@@ -20,7 +20,7 @@ from aegen.dataset.folder import Folder
 from aegen.dataset.footers import shard_counts
 from aegen.dataset.names import shard_of
 from aegen.dataset.recipe import ExpertUsed, Recipe
-from aegen.engines.local import Local
+from aegen.engines.local import BUNDLE, Local
 from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
 from aegen.pairs.generate import LONGEST_RUN, count, order_of, part_of, plan, scan, stripes
@@ -151,7 +151,7 @@ def estimate(spec: Spec, expert: Expert, augmentation: Augmentation) -> Estimate
         Stage("pairs", pieces, seconds["pairs"]),
         Stage("expert", experts, seconds["expert"] + seconds["variants_expert"]),
         Stage("augmented", pieces, seconds["augmented"]),
-        Stage("card", files, seconds["card"]),
+        Stage("card", -(-files // BUNDLE), seconds["card"]),
     ]
     return Estimate(equations, configs, stages, _peak(), files * FILE + blocks * 8 * len(SPLITS))
 
