@@ -79,8 +79,9 @@ def _paint(text: str, kind: str) -> str:
 
 @main.command()
 @click.argument("folder", type=PLACE)
+@click.option("--distinct", is_flag=True, help="Also count distinct training steps; reads every row.")
 @json_option
-def stats(folder: Path, as_json: bool) -> None:
+def stats(folder: Path, distinct: bool, as_json: bool) -> None:
     """Count FOLDER: sizes, overlap between the splits, and the paper's data table.
 
     \b
@@ -89,7 +90,7 @@ def stats(folder: Path, as_json: bool) -> None:
     from aegen.dataset.folder import Folder
     from aegen.dataset.stats import stats as count
 
-    figures = count(Folder(folder))
+    figures = count(Folder(folder), distinct)
     if as_json:
         click.echo(json.dumps(figures))
         return

@@ -94,7 +94,7 @@ class Repository:
     def send(
         self, folder: Folder, files: list[str], stale: list[str], tag: str | None, force: bool, same: bool
     ) -> tuple[str, bool]:
-        """Upload everything and remove what is stale in one commit, then tag it; returns the commit and if it is new."""
+        """Upload everything and remove what is stale in one commit, then tag it; the commit, and whether it is new."""
         with explained(self.url):
             before = self.api.repo_info(self.name, repo_type="dataset", revision=self.branch).sha
             tagged = self._tagged(tag)
