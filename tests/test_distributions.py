@@ -113,7 +113,7 @@ def test_aegen_alone_builds_and_verifies(installed, tmp_path):
     have = importable(installed["aegen"], tmp_path, "aegen", "trainer", "torch", "datasets", "msgspec", "tests")
     assert have == ["aegen", "msgspec"]
     run(installed["aegen"], tmp_path, "aegen", "build", "aes", "--n", 10, "--l", 4, "--d", 40, "--out", "aes")
-    assert "7 files" in run(installed["aegen"], tmp_path, "aegen", "verify", "aes")
+    assert "verified: 7 files" in run(installed["aegen"], tmp_path, "aegen", "verify", "aes")
     assert (tmp_path / "aes" / "README.md").exists()
     assert run(installed["aegen"], tmp_path, "aegen", "--version") == f"aegen, version {aegen.__version__}\n"
 
