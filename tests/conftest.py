@@ -20,6 +20,9 @@ from tests.s3 import bucket, s3, storage  # noqa: F401 - fixtures for all
 settings.register_profile("same", deadline=None, max_examples=60, print_blob=True, derandomize=True)
 settings.register_profile("random", deadline=None, max_examples=60, print_blob=True)
 
+# One thread for each of the processes that tests start: several would fight for the cores that other tests use.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
