@@ -22,6 +22,7 @@ from aegen.columns.schemas import SCHEMAS
 from aegen.core.description import FileInfo
 from aegen.core.environment import Environment as Words
 from aegen.core.errors import BadData
+from aegen.core.records import plain
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest, file_info
 from aegen.dataset.names import shard_name
@@ -226,7 +227,7 @@ def bomb(path, column, value, encoding=None, rows=3000):
         writer.write_table(table)
         writer.add_key_value_metadata({"aegen": about})
     listed = json.loads((path.parents[1] / "manifest.json").read_text())
-    listed["files"][f"{path.parent.name}/{path.name}"] = vars(file_info(path, rows))
+    listed["files"][f"{path.parent.name}/{path.name}"] = plain(file_info(path, rows))
     (path.parents[1] / "manifest.json").write_text(json.dumps(listed))
 
 
@@ -236,7 +237,8 @@ from pathlib import Path
 import trainer.core.errors
 from aegen.core.errors import BadData
 from aegen.dataset.shards import read_batches
-from trainer.data.dataset import PAIR_COLUMNS, STEP_COLUMNS, Dataset
+from trainer.core.format import PAIR_COLUMNS, STEP_COLUMNS
+from trainer.data.dataset import Dataset
 
 folder = Path(sys.argv[1])
 for name in sys.argv[2:]:
@@ -321,7 +323,7 @@ def test_what_is_too_large_is_not_read(place, tmp_path, run, invoke):
     pulled = run("pull", folder, "--out", "back", check=2, preexec_fn=small)
     sent = run("publish", place / "data", "--to", folder, "--workers", 1, check=2, preexec_fn=small)
     for done in (pulled, sent):
-        assert "bytes of JSON; expected at most" in done.stderr and len(done.stderr.splitlines()) == 1
+        assert "bytes of JSON; at most" in done.stderr and len(done.stderr.splitlines()) == 1
     (folder / "manifest.json").unlink()
     (folder / "manifest.json").symlink_to("/dev/zero")
     for command in (("verify", folder), ("pull", folder, "--out", "back")):
@@ -335,7 +337,7 @@ def test_a_checkpoint_is_as_large_as_its_header_and_its_model(place, tmp_path):
     path = run / "best.safetensors"
     sound = path.read_bytes()
     hole(path, 50 << 30)
-    with pytest.raises(BadShards, match="not readable as JSON"):
+    with pytest.raises(BadShards, match="not valid JSON"):
         Agent.from_pretrained(run)
     path.write_bytes(sound)
     with path.open("rb+") as file:
@@ -374,15 +376,19 @@ def test_deep_json_and_huge_manifests_are_refused(place, tmp_path, run, invoke):
 
 
 MANIFESTS = {
-    "no pairs": (lambda manifest: manifest["spec"].pop("pairs"), "how the pairs were made"),
+    "no pairs": (lambda manifest: manifest["spec"].pop("pairs"), "missing required field spec.pairs"),
     "half a character": (lambda manifest: manifest["spec"]["pairs"].update(task="\ud800"), "not valid JSON"),
-    "depth": (lambda manifest: manifest["spec"]["pairs"].update(seed=json.loads("[" * 99 + "]" * 99)), "nested"),
+    "depth": (lambda manifest: manifest["spec"]["pairs"].update(seed=json.loads("[" * 99 + "]" * 99)), "field spec"),
 }
 SAID = {
-    "a spec that is none": ({"spec": ["pairs"]}, ("build", *SPEC, "--out", "d"), "pairs is None there"),
-    "no split": ({"split": None}, ("trajectories", "d", "--design", "tags"), "metadata field split"),
-    "no task": ({"task": []}, ("trajectories", "d"), "metadata field task"),
-    "no tokens": ({"tokens": 1}, ("show", "d", "--config", "pairs"), "metadata field tokens"),
+    "a spec that is none": (
+        {"spec": ["pairs"]},
+        ("build", *SPEC, "--out", "d"),
+        "field spec: expected object, got array",
+    ),
+    "no split": ({"split": None}, ("trajectories", "d", "--design", "tags"), "field split: expected str, got null"),
+    "no task": ({"task": []}, ("trajectories", "d"), "field task: expected str, got array"),
+    "no tokens": ({"tokens": 1}, ("show", "d", "--config", "pairs"), "field tokens: expected str, got int"),
 }
 
 
@@ -431,7 +437,7 @@ def test_names_in_a_manifest_cannot_leave_the_folder(place, name, tmp_path, invo
     manifest["files"][name] = next(iter(manifest["files"].values()))
     (folder / "manifest.json").write_text(json.dumps(manifest))
     for command in (("verify", folder), ("pull", folder, "--out", "back"), ("publish", folder, "--to", "there")):
-        assert "not the name of a shard" in invoke(*command, check=2).stderr
+        assert "is not a shard name" in invoke(*command, check=2).stderr
     assert not (tmp_path / "back").exists() and not (tmp_path / "there").exists()
 
 
