@@ -31,7 +31,7 @@ from trainer.models.zoo import find_model
 from trainer.training.checkpoint import write, write_json
 
 HASH = "sha256"
-PACKAGES = ("aegen", "torch", "pyarrow", "numpy", "safetensors")
+PACKAGES = ("aegen-trainer", "torch", "pyarrow", "numpy", "safetensors")
 
 
 class ConfigFile(Struct):

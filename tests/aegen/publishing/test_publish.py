@@ -108,7 +108,7 @@ def test_publish_again_load_stream_and_pull(aegen, hub, here):
 
     assert "-> back" in aegen("pull", "hf://org/aec@v1", "--out", "back")
     assert files(here / "back") == files(here / "seed0")
-    assert "is sound" in aegen("verify", "back")
+    assert "verified" in aegen("verify", "back")
     assert "nothing to do" in aegen("pull", "hf://org/aec@v1", "--out", "back")
     aegen("pull", "hf://org/aec@v1", "--out", "again", HF_HUB_OFFLINE="1")  # from the cache
     assert files(here / "again") == files(here / "seed0")

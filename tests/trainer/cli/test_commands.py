@@ -56,7 +56,7 @@ def test_a_missing_package_is_named(insert, command, tmp_path):
     package.mkdir()
     (package / "__init__.py").write_text("raise ModuleNotFoundError('no torch', name='torch')\n")
     done = command("fit", insert, "--out", tmp_path / "run", code=2)
-    assert done.stderr == 'Error: this needs the package torch: pip install "aegen[train]"\n'
+    assert done.stderr == "Error: this needs the package torch: pip install aegen-trainer\n"
 
 
 ALL = """
