@@ -180,23 +180,23 @@ class Place:
     """A dataset and runs on it: each input changes one file, and all is as it was afterwards."""
 
     def __init__(self, root: Path) -> None:
-        from trainer.core.config import preset
         from trainer.core.progress import Reporter
         from trainer.evaluation import evaluate_run
         from trainer.publishing.publish import publish
-        from trainer.training.fit import fit
+        from trainer.training.fit import train
+        from trainer.training.presets import preset
 
         self.root, self.data, self.run = root, root / "data", root / "run"
         self.work, self.target = root / "work", root / "target"
         self.options = {"device": "cpu", "reporter": Reporter(quiet=True)}
         self.settings = {"memory": {}, "stream": {"stream": True, "stream_rows": 60}}
         self.config = lambda **changes: preset("cpu", width=8, layers=1, **{"updates": 2, **changes})
-        self.fit = fit
+        self.fit = train
         if not (root / "stream").exists():
             evaluate_run(self.run, "cpu")
             publish(self.run, str(self.target))
             for name, changes in self.settings.items():
-                fit(self.data, self.config(**changes), root / name, **self.options)
+                train(self.data, self.config(**changes), root / name, **self.options)
                 cut_short(root / name / "last.safetensors")
 
     def choose(self, what: str, rng: random.Random) -> tuple[str, Path]:
@@ -298,11 +298,12 @@ def read_everything(data: Path, run: Path, what: str) -> None:
         load_steps(dataset, footers, contract)
         load_pairs(dataset, "validation", contract)
     else:
+        from trainer.core.records import convert
         from trainer.training.checkpoint import load_checkpoint
         from trainer.training.loop import Position
 
         Description.read(run / "config.json")
-        Position.parse(load_checkpoint(run / "last.safetensors")[1], "last")
+        convert(load_checkpoint(run / "last.safetensors")[1], Position, "last")
         Agent.from_pretrained(run, "cpu").evaluate(split="validation", limit=2)
 
 

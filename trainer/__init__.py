@@ -1,8 +1,12 @@
 """Learn to edit text from demonstrations, and play: models, training, recurrent inference.
 
->>> from trainer import Agent  # doctest: +SKIP
->>> Agent.from_pretrained("org/name").edit("3 6 2 9 3").text  # doctest: +SKIP
-'- 3 - 6 / 2 + 9 = 3'
+>>> import trainer
+>>> run = trainer.fit("aes", model="planner", updates=200, out="runs/aes")
+>>> agent = run.agent()
+>>> agent.edit("61 + 6 - ( 81 - 73 ) = 59").text
+'61 + 6 - 8 = 59'
+>>> [game.text for game in agent.edit(["( 2 + 3 ) - 1 = 4", "7 - ( 9 - 4 ) = 2"])]
+['5 - 1 = 4', '7 - 5 = 2']
 """
 
 from __future__ import annotations
@@ -11,28 +15,73 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trainer.agent import Agent, Game, Move
-    from trainer.core.config import Config, preset
-    from trainer.core.errors import TrainerError
-    from trainer.training.fit import fit
+    from trainer.agent import Agent, Game
+    from trainer.api import Run, fit, load
+    from trainer.core.config import Config
+    from trainer.core.errors import (
+        BadData,
+        Failed,
+        FolderConflict,
+        Interrupted,
+        InvalidConfig,
+        InvalidText,
+        MissingExtra,
+        MissingShards,
+        TrainerError,
+    )
+    from trainer.game.moves import Move
+    from trainer.training.presets import preset
 
 __version__ = "0.1.0"
 
-# Loaded when they are first used, so that importing the package is fast and needs no extra.
-_HOMES = {
-    "Agent": "agent",
-    "Config": "core.config",
-    "Game": "agent",
-    "Move": "agent",
-    "TrainerError": "core.errors",
-    "fit": "training.fit",
-    "preset": "core.config",
+# Imported on first use, so that importing the package is fast and requires no extra.
+_MODULES = {
+    "agent": ("Agent", "Game"),
+    "api": ("Run", "fit", "load"),
+    "core.config": ("Config",),
+    "core.errors": (
+        "BadData",
+        "Failed",
+        "FolderConflict",
+        "Interrupted",
+        "InvalidConfig",
+        "InvalidText",
+        "MissingExtra",
+        "MissingShards",
+        "TrainerError",
+    ),
+    "game.moves": ("Move",),
+    "training.presets": ("preset",),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = ["Agent", "Config", "Game", "Move", "TrainerError", "__version__", "fit", "preset"]
+__all__ = [
+    "Agent",
+    "BadData",
+    "Config",
+    "Failed",
+    "FolderConflict",
+    "Game",
+    "Interrupted",
+    "InvalidConfig",
+    "InvalidText",
+    "MissingExtra",
+    "MissingShards",
+    "Move",
+    "Run",
+    "TrainerError",
+    "__version__",
+    "fit",
+    "load",
+    "preset",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'trainer' has no attribute {name!r}")
     return getattr(import_module(f"trainer.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

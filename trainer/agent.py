@@ -1,8 +1,10 @@
-"""A trained agent, as one object: load it, let it edit, measure it.
+"""A trained agent: load it, edit texts with it, measure it.
 
->>> agent = Agent.from_pretrained("runs/aor")  # doctest: +SKIP
->>> agent.edit("3 6 2 9 3").text  # doctest: +SKIP
-'- 3 - 6 / 2 + 9 = 3'
+>>> from trainer import fit
+>>> run = fit("aes", model="planner", updates=200, out="runs/agent")
+>>> game = Agent.from_pretrained("runs/agent").edit("61 + 6 - ( 81 - 73 ) = 59")
+>>> game.text, [move.action for move in game.moves]
+('61 + 6 - 8 = 59', [('POS_4', 'POS_8', '8'), ('DONE', 'DONE', 'DONE')])
 """
 
 from __future__ import annotations
@@ -11,39 +13,27 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import torch
 
 from trainer.core.device import Runtime, find_device
 from trainer.core.errors import BadData, InvalidText
-from trainer.core.format import DELETE, SplitName
-from trainer.core.format import detokenize as join
-from trainer.core.text import split
+from trainer.core.format import DELETE, SplitName, detokenize, tokenize
 from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset
 from trainer.data.encode import Pairs, load_pairs
 from trainer.data.hub import HubFiles, hub_id
 from trainer.data.places import check_url
-from trainer.game.baselines import rules_of, spoken
-from trainer.game.environment import Verdict
-from trainer.game.play import Moment, Witness, ending, play, score
+from trainer.game.baselines import rules_of
+from trainer.game.moves import Move, read_moves
+from trainer.game.play import GameStep, Observer, ending, play, score
 from trainer.models.policy import Policy
 from trainer.models.zoo import build_model, count_parameters
 from trainer.training.checkpoint import digest, load_checkpoint, load_weights, most_bytes
 from trainer.training.run import Description
 
 WEIGHTS = ("model.safetensors", "best.safetensors")  # as published, as in a run folder
-
-
-@dataclass(frozen=True)
-class Move:
-    """One step of a game: what the agent saw, what it did, how sure it was, and what came of it."""
-
-    state: tuple[str, ...]
-    action: tuple[str, ...]
-    probabilities: tuple[float, ...]
-    verdict: str
 
 
 @dataclass(frozen=True)
@@ -60,12 +50,12 @@ class Game:
 
 
 class Agent:
-    """A policy with the rules that it plays by."""
+    """A policy with the rules it plays by."""
 
     def __init__(self, policy: Policy, description: Description, device: torch.device | str = "cpu") -> None:
         self.policy, self.description = policy.to(device).eval(), description
         self.contract: Contract = description.contract
-        self.weights: str | None = None  # the SHA-256 of the file that they came from
+        self.weights: str | None = None  # the SHA-256 of their file
         self.environment = rules_of(self.contract, device)
 
     @classmethod
@@ -75,7 +65,7 @@ class Agent:
         description = Description.read(folder / "config.json")
         found = [folder / name for name in WEIGHTS if (folder / name).exists()]
         if not found:
-            raise BadData(f"{where}: no weights there yet: they appear with the first validation")
+            raise BadData(f"{where}: no weights yet; the first validation writes them")
         place = find_device(device)
         config, contract = description.config, description.contract
         Runtime(place).check_memory(count_parameters(config, contract, description.knowledge), copies=2)
@@ -85,12 +75,19 @@ class Agent:
         agent.weights = digest(found[0])
         return agent
 
-    def edit(self, text: str) -> Game:
-        """Play one game."""
-        return self.play([text])[0]
+    @overload
+    def edit(self, texts: str) -> Game: ...
 
-    def play(self, texts: Sequence[str]) -> list[Game]:
-        """Play a game for each text, all at once."""
+    @overload
+    def edit(self, texts: list[str] | tuple[str, ...]) -> list[Game]: ...
+
+    def edit(self, texts: str | list[str] | tuple[str, ...]) -> Game | list[Game]:
+        """Edit one text, or many at once: a game for each."""
+        if isinstance(texts, str):
+            return self._play([texts])[0]
+        return self._play(texts)
+
+    def _play(self, texts: Sequence[str]) -> list[Game]:
         contract = self.contract
         states = [self.read(text) for text in texts]
         if not states:
@@ -101,57 +98,49 @@ class Agent:
             ids[row, : len(state)] = torch.tensor([contract.state_ids[token] for token in state], dtype=torch.long)
         moves: list[list[Move]] = [[] for _ in states]
 
-        def watch(moment: Moment) -> None:
-            for row, game in enumerate(moment.games.tolist()):
-                moves[game].append(self.move(moment, row))
+        def watch(step: GameStep) -> None:
+            for game, move in read_moves(step, contract):
+                moves[game].append(move)
 
-        played = play(self.policy, self.environment, ids, lengths, max_steps=contract.max_steps, watch=watch)
-        results = zip(played.states.tolist(), played.lengths.tolist(), played.verdicts.tolist(), strict=True)
+        rollout = play(self.policy, self.environment, ids, lengths, max_steps=contract.max_steps, watch=watch)
+        results = zip(rollout.states.tolist(), rollout.lengths.tolist(), rollout.verdicts.tolist(), strict=True)
+        names = ("", *contract.state_tokens)
         return [
-            Game(text, join(self._tokens(state, length), contract.tokens), tuple(steps), ending(verdict))
+            Game(
+                text,
+                detokenize([names[token] for token in state[:length]], contract.tokens),
+                tuple(steps),
+                ending(verdict),
+            )
             for text, steps, (state, length, verdict) in zip(texts, moves, results, strict=True)
         ]
 
     def read(self, text: str) -> tuple[str, ...]:
-        """A text as the tokens of a state; what the agent cannot read is refused."""
-        state = split(text, self.contract.tokens)
+        """A text as the tokens of a state; a text that the agent cannot read is refused."""
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise InvalidText("not valid Unicode: the text contains an unpaired surrogate")
+        state = tokenize(text, self.contract.tokens)
         for token in state:
             if token not in self.contract.state_ids:
-                raise InvalidText(f"unknown token {token[:40]!r}: the agent never saw it in training")
+                raise InvalidText(f"unknown token {token[:40]!r}: not in the training data")
         if len(state) > self.contract.max_state:
             raise InvalidText(f"{len(state)} tokens: the agent reads at most {self.contract.max_state}")
         return state
 
-    def _tokens(self, ids: Sequence[int], length: int) -> tuple[str, ...]:
-        names = ("", *self.contract.state_tokens)
-        return tuple(names[token] for token in ids[:length])
-
-    def move(self, moment: Moment, row: int) -> Move:
-        """One row of a moment in words."""
-        names = (*self.contract.actions, "BOS")
-        state = self._tokens(moment.states[row].tolist(), int(moment.lengths[row]))
-        action = spoken(self.contract, [names[token] for token in moment.actions[row].tolist()], len(state))
-        return Move(
-            state,
-            action,
-            tuple(moment.probabilities[row].tolist())[: len(action)],
-            Verdict(int(moment.verdicts[row])).reason,
-        )
-
     def marked(self, game: Game, number: int) -> str:
-        """The state after a move, with what it changed in brackets."""
+        """The state after a move, with the change in brackets."""
         move = game.moves[number]
         if move.verdict != "applied":
-            return join(move.state, self.contract.tokens)
+            return detokenize(move.state, self.contract.tokens)
         after = game.moves[number + 1].state if number + 1 < len(game.moves) else None
-        state = after if after is not None else split(game.text, self.contract.tokens)
+        state = after if after is not None else tokenize(game.text, self.contract.tokens)
         if self.contract.game != "edits":  # many places at once
-            return join(state, self.contract.tokens)
+            return detokenize(state, self.contract.tokens)
         part = dict(zip(self.contract.slots, move.action, strict=True))
         start = int(part.get("left", part.get("position", "POS_0"))[4:])
         stop = start + (part.get("operation") != DELETE)
         pieces = (state[:start], state[start:stop], state[stop:])
-        before, new, rest = (join(piece, self.contract.tokens) for piece in pieces)
+        before, new, rest = (detokenize(piece, self.contract.tokens) for piece in pieces)
         separator = " " if self.contract.tokens == "words" else ""
         return separator.join(piece for piece in (before, f"[{new}]", rest) if piece)
 
@@ -160,15 +149,15 @@ class Agent:
         data: str | Path | None = None,
         split: SplitName = "test",
         limit: int = 0,
-        witness: Callable[[Dataset, Pairs], Witness] | None = None,
+        observe: Callable[[Dataset, Pairs], Observer] | None = None,
     ) -> dict[str, Any]:
         """Play the pairs of a split: the accuracies, how games ended, and games per second."""
         dataset = Dataset(data or self.description.dataset)
         pairs = load_pairs(dataset, split, self.contract)
-        watcher = witness(dataset, pairs) if witness else None
+        observer = observe(dataset, pairs) if observe else None
         since = time.perf_counter()
         part = slice(limit or None)
-        scores = score(self.policy, self.environment, self.contract, pairs, part, watcher)
+        scores = score(self.policy, self.environment, self.contract, pairs, part, observer)
         seconds = time.perf_counter() - since
         return scores.to_json() | {
             "split": split,
@@ -194,4 +183,4 @@ def find_folder(where: str) -> Path:
         files.fetch("config.json")
         return files.fetch("model.safetensors").parent
     except FileNotFoundError as error:
-        raise BadData(f"{error}, so no published agent") from None
+        raise BadData(f"{error}: not a published agent") from None

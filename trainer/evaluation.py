@@ -1,4 +1,4 @@
-"""Play a split with the agent of a run, and leave in the run folder what came of it."""
+"""Play a split with the agent of a run, and write the results into the run folder."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """The accuracies; a whole split also writes ``evaluation-SPLIT.json`` and, game by game, ``outcomes-SPLIT.json``.
 
-    The outcomes come first: a run that has an evaluation has both. What was played on other data is not kept.
+    The outcomes are written first: a run with an evaluation has both. Results on other data are not written.
     """
     agent, kept = Agent.from_pretrained(run, device), []
 
-    def witness(dataset: Dataset, pairs: Pairs) -> Outcomes:
+    def observe(dataset: Dataset, pairs: Pairs) -> Outcomes:
         trained_on = agent.description.data.get("files")
         own = isinstance(trained_on, dict) and dataset.hashes("pairs", "validation").items() <= trained_on.items()
-        kept.append((own, Outcomes(agent, pairs, expert_actions(dataset, split, agent.contract, pairs))))
+        kept.append((own, Outcomes(agent.contract, pairs, expert_actions(dataset, split, agent.contract, pairs))))
         return kept[0][1]
 
-    result = agent.evaluate(data, split, limit, witness)
+    result = agent.evaluate(data, split, limit, observe)
     folder, (own, outcomes) = Path(run), kept[0]
     if folder.is_dir() and not limit and own:
         write_json(folder / f"outcomes-{split}.json", outcomes.to_json(), indent=None)

@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from urllib.parse import quote
 
+from aegen.card.render import TEMPLATES
 from aegen.core.errors import InvalidSpec
 from aegen.dataset.folder import Folder
 from aegen.files.places import SCHEME
 
-HEAD = """# The benchmark family
 
-[Text Editing as Imitation Game](https://arxiv.org/abs/2210.12276) as datasets: N integers (2 … N+1), L of them in an
-equation, D equations. TG are the expert's trajectories, TA adds those from shifted states.
+@dataclass(frozen=True, order=True)
+class Listed:
+    """One dataset of the page; ``numbers`` are N, L, D and sizes, 0 where there is none."""
 
-| dataset | task | N | L | D | pairs | TG steps | TG and TA steps |
-|---|---|---:|---:|---:|---:|---:|---:|
-"""
-EMPTY = "–"
+    task: str
+    numbers: tuple[int, ...]
+    name: str
+    link: str
 
 
 def collection(folders: list[Folder], link: str) -> str:
-    """The page; ``link`` leads to a dataset, with ``{name}`` where the name of its folder goes."""
+    """The page; ``link`` leads to a dataset, with ``{name}`` in place of the name of its folder."""
     if "{name}" not in link:
         raise InvalidSpec(f"link={link}: expected {{name}} in it")
     if link.startswith(SCHEME):
         link = f"https://huggingface.co/datasets/{link.removeprefix(SCHEME)}"
-    rows = []
-    for folder in folders:
-        manifest = folder.manifest()
-        spec, task = manifest.recipe.spec, manifest.recipe.task
-        sizes = [manifest.rows(config) for config in ("pairs", "expert", "augmented")]
-        cells = [
-            f"[{manifest.recipe.name}]({link.replace('{name}', quote(folder.here.resolve().name))})",
-            task,
-            *([str(spec.n), str(spec.l), f"{spec.d:,}"] if spec else [EMPTY] * 3),
-            *(f"{size:,}" if size else EMPTY for size in sizes),
-        ]
-        rows.append((task, (spec.n, spec.l, spec.d) if spec else (0, 0, 0), cells))
-    return HEAD + "".join(f"| {' | '.join(cells)} |\n" for _, _, cells in sorted(rows))
+    return TEMPLATES.get_template("collection.md").render(datasets=sorted(_listed(one, link) for one in folders))
+
+
+def _listed(folder: Folder, link: str) -> Listed:
+    manifest = folder.manifest()
+    spec = manifest.recipe.spec
+    return Listed(
+        manifest.recipe.task,
+        (
+            *((spec.n, spec.l, spec.d) if spec else (0, 0, 0)),
+            *(manifest.rows(config) for config in ("pairs", "expert", "augmented")),
+        ),
+        manifest.recipe.name,
+        quote(link.replace("{name}", quote(folder.here.resolve().name)), safe="/:@?=&#%~+,;"),
+    )

@@ -1,4 +1,4 @@
-"""Croissant metadata: the dataset for catalogues and for readers that know neither aegen nor ``datasets``."""
+"""Croissant metadata: for catalogues, and for readers other than aegen and ``datasets``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from aegen.columns.schemas import SCHEMAS
 from aegen.core.format import VERSION
 from aegen.dataset.manifest import Manifest
 
-CROISSANT = "croissant.json"
 TYPES = {pa.int64(): "cr:Int64", pa.int32(): "cr:Int32", pa.int16(): "cr:Int16", pa.string(): "sc:Text"}
 LICENCES = {"mit": "https://opensource.org/licenses/MIT"}
 CONTEXT = {
@@ -55,7 +54,7 @@ CONTEXT = {
 
 
 def croissant(manifest: Manifest, name: str, summary: str, licence: str) -> str:
-    """The metadata as JSON-LD; shards are found next to it."""
+    """The metadata as JSON-LD; its paths are relative to the dataset folder."""
     record = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",

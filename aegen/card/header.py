@@ -1,33 +1,63 @@
-"""What the hub and ``datasets`` read at the head of a card: which files are which config, and what is in them."""
+"""The YAML head of a card: what the hub and ``datasets`` read there, and the terms that its owner stated."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Any
 
+from aegen.card.companions import read_card
 from aegen.columns.schemas import SCHEMAS
+from aegen.core.errors import InvalidSpec
 from aegen.core.format import SPLITS
+from aegen.core.markdown import read_front_matter
+from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
 
 PAPER = "2210.12276"
 SCALES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B")
+TERM = re.compile(r"[a-z0-9][a-z0-9.-]*")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Licence and language, which only the owner of an imported dataset knows."""
+
+    license: str = "unknown"
+    language: str = "und"
+
+    @classmethod
+    def of(cls, folder: Folder, manifest: Manifest) -> Terms:
+        """Ours for generated data; else those on the current card."""
+        if manifest.recipe.spec:
+            return cls("mit", "zxx")  # the code for no linguistic content
+        head = read_front_matter(read_card(folder) or "")
+        listed = head.get("language")
+        said = {"license": head.get("license"), "language": listed[0] if isinstance(listed, list) and listed else None}
+        return cls(**{name: text for name, text in said.items() if isinstance(text, str) and TERM.fullmatch(text)})
+
+    def stated(self, licence: str | None, language: str | None) -> Terms:
+        """With the owner's changes."""
+        for name, text in (("license", licence), ("language", language)):
+            if text is not None and not TERM.fullmatch(text):
+                raise InvalidSpec(f"{name}={text}: expected lower-case letters, digits, dots and dashes")
+        return Terms(licence or self.license, language or self.language)
 
 
 def default_config(manifest: Manifest) -> str:
-    """The config that one gets who asks for none: the one with demonstrations for every split."""
+    """Default config: the one with demonstrations for every split."""
     return "expert" if "expert" in manifest.configs else "pairs"
 
 
-def header(
-    manifest: Manifest, in_memory: dict[tuple[str, str], int], name: str, licence: str, language: str
-) -> dict[str, Any]:
-    """The fields of the front matter; ``in_memory`` are bytes by config and split."""
+def header(manifest: Manifest, in_memory: dict[tuple[str, str], int], terms: Terms) -> dict[str, Any]:
+    """The fields of the YAML head; ``in_memory`` are bytes by config and split."""
     task = manifest.recipe.task
     rows = sum(info.rows for info in manifest.files.values())
     kinds = ["text-editing", "imitation-learning", *(["arithmetic"] if task != "text" else [])]
     return {
-        "pretty_name": name,
-        "license": licence,
-        "language": [language],
+        "pretty_name": manifest.recipe.name,
+        "license": terms.license,
+        "language": [terms.language],
         "task_categories": ["text-generation", "reinforcement-learning"],
         "size_categories": [SCALES[min(max(0, len(str(rows)) - 3), len(SCALES) - 1)]],
         "tags": ["aegen", *kinds, task, f"arxiv:{PAPER}"],
@@ -37,7 +67,7 @@ def header(
 
 
 def _splits(manifest: Manifest, config: str) -> list[str]:
-    """The splits that hold rows: ``datasets`` cannot load an empty one."""
+    """The splits with rows: ``datasets`` cannot load an empty one."""
     return [split for split in SPLITS if manifest.rows(config, split)]
 
 
@@ -49,11 +79,7 @@ def _config(manifest: Manifest, config: str) -> dict[str, Any]:
 
 def _info(manifest: Manifest, in_memory: dict[tuple[str, str], int], config: str) -> dict[str, Any]:
     splits = [
-        {
-            "name": split,
-            "num_bytes": in_memory[config, split],
-            "num_examples": manifest.rows(config, split),
-        }
+        {"name": split, "num_bytes": in_memory[config, split], "num_examples": manifest.rows(config, split)}
         for split in _splits(manifest, config)
     ]
     return {
@@ -61,7 +87,7 @@ def _info(manifest: Manifest, in_memory: dict[tuple[str, str], int], config: str
         "features": [_feature(field) for field in SCHEMAS[config]],
         "splits": splits,
         "download_size": sum(manifest.files[name].bytes for name in manifest.shards(config)),
-        "dataset_size": sum(split["num_bytes"] for split in splits),
+        "dataset_size": sum(in_memory[config, split] for split in _splits(manifest, config)),
     }
 
 

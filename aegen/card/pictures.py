@@ -1,4 +1,4 @@
-"""The histograms as PNG; the same figures and the same matplotlib give the same bytes."""
+"""Histograms as PNG; the same counts and the same matplotlib give the same bytes."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from aegen.card.companions import KINDS, LENGTHS
 from aegen.core.errors import MissingExtra
-from aegen.dataset.survey import Survey
+from aegen.dataset.counts import Counts
 
-LENGTHS, KINDS = "trajectory-lengths.png", "edit-kinds.png"
 COLOURS = {"expert": "#0072b2", "augmented": "#e69f00"}
 
 
 def can_draw() -> bool:
-    """Whether the extra for pictures is installed."""
+    """Whether matplotlib is installed."""
     from importlib.util import find_spec
 
     return find_spec("matplotlib") is not None
 
 
-def draw(counted: Mapping[str, Survey]) -> dict[str, bytes]:
-    """The pictures that tell more than a sentence would, by file name; ``counted`` is by config."""
+def draw(counted: Mapping[str, Counts]) -> dict[str, bytes]:
+    """The histograms by file name, from counts by config; kinds of edits only if there are several."""
     pictures = {}
     if any(found.lengths for found in counted.values()):
         longest = max(max(found.lengths, default=0) for found in counted.values())
         bins = list(range(1, longest + 1))
         shares = {config: _shares(found.lengths, bins) for config, found in counted.items()}
-        pictures[LENGTHS] = _bars(list(map(str, bins)), shares, "steps, DONE included", "% of the trajectories")
+        pictures[LENGTHS] = _bars(list(map(str, bins)), shares, "steps, including DONE", "% of the trajectories")
     kinds = sorted({kind for found in counted.values() for kind in found.kinds})
     if len(kinds) > 1:
         shares = {config: _shares(found.kinds, kinds) for config, found in counted.items()}
@@ -42,7 +42,7 @@ def _shares(counts: Mapping[Any, int], bins: list[Any]) -> list[float]:
 
 
 def _bars(labels: list[str], shares: Mapping[str, list[float]], across: str, up: str) -> bytes:
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its notes on font caches are nothing to a user
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # hides messages about font caches
     try:
         import matplotlib
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -50,14 +50,14 @@ def _bars(labels: list[str], shares: Mapping[str, list[float]], across: str, up:
     except ImportError:
         raise MissingExtra.of("matplotlib", "report") from None
     with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # whatever this machine prefers
+        matplotlib.rcdefaults()  # ignores the user's style
         figure = Figure(figsize=(6.4, 3.2), dpi=100, layout="constrained")
         axes = figure.add_subplot()
         width = 0.8 / len(shares)
         for index, (config, heights) in enumerate(shares.items()):
             places = [place - 0.4 + width * (index + 0.5) for place in range(len(labels))]
             axes.bar(places, heights, width, label=config, color=COLOURS[config])
-        every = -(-len(labels) // 25)  # more labels would run into one another
+        every = -(-len(labels) // 25)  # more labels would overlap
         axes.set_xticks(range(0, len(labels), every), labels[::every])
         axes.set_xlabel(across)
         axes.set_ylabel(up)

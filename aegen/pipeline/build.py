@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aegen.card.render import check_card, write_card
+from aegen.card.companions import check_card
+from aegen.card.render import write_card
 from aegen.core.description import FileInfo
 from aegen.core.errors import InvalidSpec
 from aegen.core.progress import Progress, silent

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from aegen.card.render import CARD, MARK
+from aegen.card.companions import CARD, MARK
 from aegen.columns.schemas import SCHEMAS
 from aegen.core.errors import AegenError, BadData, Failed, FolderConflict, InvalidSpec, MissingExtra, NoAccess
 from aegen.core.format import MANIFEST, MAX_MANIFEST
@@ -94,7 +94,7 @@ class Repository:
     def send(
         self, folder: Folder, files: list[str], stale: list[str], tag: str | None, force: bool, same: bool
     ) -> tuple[str, bool]:
-        """Upload everything and remove stale files in one commit, then tag it; returns the commit and if it is new."""
+        """Upload everything and remove what is stale in one commit, then tag it; the commit, and whether it is new."""
         with explained(self.url):
             before = self.api.repo_info(self.name, repo_type="dataset", revision=self.branch).sha
             tagged = self._tagged(tag)

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aegen.card.render import COMPANIONS, Terms, check_card, render, write_companions
+from aegen.card.companions import COMPANIONS, check_card, write_companions
+from aegen.card.header import Terms
+from aegen.card.render import render
 from aegen.core import interrupt
 from aegen.core.errors import BadData, FolderConflict, InvalidSpec
 from aegen.core.format import MANIFEST

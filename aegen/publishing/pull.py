@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from aegen.card.render import COMPANIONS, check_card
+from aegen.card.companions import COMPANIONS, check_card
 from aegen.core import interrupt
 from aegen.core.description import FileInfo
 from aegen.core.errors import BadData, FolderConflict

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from aegen.card.render import CARD, MARK
+from aegen.card.companions import CARD, MARK
 from aegen.columns.schemas import SCHEMAS
 from aegen.core.errors import BadData, NoAccess
 from aegen.core.format import MANIFEST, MAX_MANIFEST

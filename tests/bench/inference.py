@@ -16,13 +16,13 @@ from aegen.dataset.folder import Folder
 from aegen.engines.local import Local
 from aegen.pairs.spec import Spec
 from aegen.pipeline.build import build
-from trainer.core.config import preset
 from trainer.data.dataset import Dataset
+from trainer.data.demonstrations import load_held_out
 from trainer.game.play import act
-from trainer.models.zoo import build_model
+from trainer.models.zoo import build_model, open_demonstrations
 from trainer.report.paper import PAIR
 from trainer.report.timing import best_in_turns
-from trainer.training.demonstrations import load_held_out, open_training
+from trainer.training.presets import preset
 
 GAMES = 8
 
@@ -33,7 +33,7 @@ def ratios(data: Path, size: str) -> tuple[float, float]:
     agents = {}
     for name in PAIR:
         config = preset(size, model=name, train_on="expert")
-        contract = open_training(dataset, config)[1]
+        contract = open_demonstrations(dataset, config).contract
         agents[name] = build_model(config, contract).eval()
     steps = load_held_out(dataset, "test", contract)
     starts, ends = steps.starts[:GAMES], steps.starts[1 : GAMES + 1]

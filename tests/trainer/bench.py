@@ -17,14 +17,15 @@ import torch
 
 from tests.trainer.reference import judge
 from trainer.agent import Agent
-from trainer.core.config import preset
 from trainer.core.device import Runtime
 from trainer.core.progress import Reporter
-from trainer.data.batches import Memory
+from trainer.data.batches import MemorySampler
 from trainer.data.dataset import Dataset
-from trainer.data.encode import load_pairs, load_steps
+from trainer.data.encode import load_pairs
 from trainer.game.play import play
-from trainer.training.fit import fit, open_training
+from trainer.models.zoo import open_demonstrations
+from trainer.training.fit import train
+from trainer.training.presets import preset
 
 UPDATES = 1500  # of the planner: enough to play well
 SOME = 60  # of the paper's agent: enough to time
@@ -72,7 +73,7 @@ def timed(function, *arguments, repeat=3):
 
 def play_ratio(folder, run):
     """Recurrent inference of a trained planner against the plain loop."""
-    fit(folder, preset("fast", updates=UPDATES, validate_every=1000), run, device="cpu")
+    train(folder, preset("fast", updates=UPDATES, validate_every=1000), run, device="cpu")
     agent = Agent.from_pretrained(run)
     pairs = load_pairs(Dataset(folder), "test", agent.contract)
     slow, expected = timed(plain_loop, agent, pairs)
@@ -90,14 +91,14 @@ def loading_share(folder, run):
     """Of the time of an update, how much goes into its data."""
     config = preset("cpu", updates=SOME, validate_every=1000)
     dataset = Dataset(folder)
-    footers, contract = open_training(dataset, config)
-    source = Memory(load_steps(dataset, footers, contract), config, Runtime(torch.device("cpu")))
+    demonstrations = open_demonstrations(dataset, config)
+    source = MemorySampler(demonstrations.steps, config, Runtime(torch.device("cpu")))
     since = time.perf_counter()
-    for _ in islice(source.turns(0), SOME):
+    for _ in islice(source.updates(0), SOME):
         pass
     loading = time.perf_counter() - since
     clock = Clock()
-    fit(folder, config, run, device="cpu", reporter=clock)
+    train(folder, config, run, device="cpu", reporter=clock)
     return {
         "milliseconds_per_update": round(1000 * clock.seconds / clock.updates, 2),
         "loading_percent": round(100 * (loading / SOME) / (clock.seconds / clock.updates), 2),

@@ -202,7 +202,7 @@ def pairs_of(design, count, seed=0):
     return pairs
 
 
-def describe(config, split, rows, *, design, tokens, arithmetic, task, spec):
+def describe(config, split, rows, *, design, tokens, arithmetic, one_source, task, spec):
     """The description that a shard of these rows carries."""
     text = {
         "format": FORMAT,
@@ -211,7 +211,7 @@ def describe(config, split, rows, *, design, tokens, arithmetic, task, spec):
         "task": task,
         "tokens": tokens,
         "arithmetic": arithmetic,
-        "one_source": task == "aor",
+        "one_source": one_source,
         "spec": spec,
     }
     if config == "pairs":
@@ -291,6 +291,7 @@ def write_dataset(
     *,
     tokens="words",
     arithmetic=True,
+    one_source=False,
     task="text",
     shards=1,
     row_group_size=None,
@@ -326,6 +327,7 @@ def write_dataset(
                     design=design,
                     tokens=tokens,
                     arithmetic=arithmetic,
+                    one_source=one_source,
                     task=task,
                     spec=spec,
                 )

@@ -12,8 +12,8 @@ import click
 
 from trainer import __version__
 from trainer.core import interrupt
-from trainer.core.config import PRESETS
 from trainer.core.errors import Failed, Interrupted, MissingExtra, TrainerError, refused
+from trainer.training.presets import PRESETS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 EXTRA = {"torch", "numpy", "pyarrow", "safetensors", "tensorboard", "fsspec", "huggingface_hub"}

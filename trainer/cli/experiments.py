@@ -68,7 +68,7 @@ def report(runs: tuple[Path, ...], out: Path, title: str, timing: bool, threads:
       trainer report runs/paper --out report
       trainer report runs/more report/results.json --out report
     """
-    from trainer.report import report as write_report
+    from trainer.report.write import report as write_report
 
     use_threads(threads)
     files, lines = write_report(runs, out, title, timing)

@@ -5,28 +5,28 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
 from trainer.cli.common import FOLDER, device_option, json_option, main, preset_option, threads_option, use_threads
-from trainer.core.config import PRESETS, Config, preset
+from trainer.core.config import settings as all_settings
 from trainer.core.errors import InvalidText
+from trainer.training.presets import PRESETS
 
 
 def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """One option for each setting; settings that are not given come from the preset."""
-    for one in reversed(fields(Config)):
+    for one in reversed(all_settings()):
         name = "--" + one.name.replace("_", "-")
-        kind: Any = click.Choice(one.metadata["choices"]) if one.metadata["choices"] else type(one.default)
+        kind: Any = click.Choice(one.choices) if one.choices else type(one.default)
         if kind is bool:
             both = f"{name}/--no-{name[2:]}" if one.default else name
-            option = click.option(both, one.name, is_flag=True, default=None, help=one.metadata["help"])
+            option = click.option(both, one.name, is_flag=True, default=None, help=one.help)
         else:
             shown = default_by_preset(one.name, one.default)
-            option = click.option(name, one.name, type=kind, show_default=shown, help=one.metadata["help"])
+            option = click.option(name, one.name, type=kind, show_default=shown, help=one.help)
         command = option(command)
     return command
 
@@ -39,16 +39,6 @@ def default_by_preset(name: str, default: object) -> str:
     """
     others = [f"{preset}: {values[name]}" for preset, values in PRESETS.items() if values.get(name, default) != default]
     return "; ".join([str(default), *others])
-
-
-def default_preset(settings: dict[str, Any]) -> str:
-    """The preset for this machine: without a GPU that of the planner, unless the settings need another model."""
-    import torch
-
-    if torch.cuda.is_available():
-        return "paper"
-    other = settings.get("model", "planner") != "planner" or settings.get("stream")
-    return "cpu" if other else "fast"
 
 
 @main.command()
@@ -85,12 +75,20 @@ def fit(
       trainer fit data/aor --preset cpu --out runs/aor --resume
       torchrun --nproc-per-node 2 -m trainer fit data/aor --out runs/aor
     """
-    from trainer.training.fit import fit as train
+    from trainer.api import fit as train
 
     use_threads(threads)
     chosen = {name: value for name, value in settings.items() if value is not None}
-    config = preset(preset_name or default_preset(chosen), **chosen)
-    result = train(data, config, out, resume=resume, device=device, compiled=compiled, save_every=save_every)
+    result = train(
+        data,
+        out=out,
+        preset=preset_name,
+        resume=resume,
+        device=device,
+        compiled=compiled,
+        save_every=save_every,
+        **chosen,
+    )
     if result.main and as_json:
         click.echo(json.dumps(result.to_json()))
     elif result.main:
@@ -170,7 +168,7 @@ def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
 
     agent = Agent.from_pretrained(run, device)
     lines = [*texts] or read_lines()
-    for game in agent.play(lines):
+    for game in agent.edit(lines):
         if as_json:
             moves = [vars(move) for move in game.moves]
             click.echo(json.dumps(vars(game) | {"moves": moves}, ensure_ascii=False))

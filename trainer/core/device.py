@@ -21,32 +21,32 @@ from trainer.core.errors import Failed, InvalidConfig
 def find_device(name: str, local_rank: int = 0) -> torch.device:
     """``auto`` is a GPU where there is one."""
     if name not in ("auto", "cpu", "cuda"):
-        raise InvalidConfig(f"device: one of auto, cpu, cuda is needed, found {name!r}")
+        raise InvalidConfig(f"device: expected one of auto, cpu, cuda, got {name!r}")
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
-        raise InvalidConfig("device cuda: no GPU that PyTorch can use; --device cpu works everywhere")
+        raise InvalidConfig("device cuda: PyTorch finds no GPU; use --device cpu")
     return torch.device("cuda", local_rank) if available and name != "cpu" else torch.device("cpu")
 
 
 def recurrent_precision(device: torch.device) -> AbstractContextManager[Any]:
-    """Where an LSTM runs: many CPUs have no bf16 kernel for it, so there it stays in fp32."""
+    """The precision of an LSTM: fp32 on a CPU, because many have no bf16 kernel for it."""
     return torch.autocast(device.type, enabled=False) if device.type == "cpu" else nullcontext()
 
 
 @contextmanager
 def many_shapes() -> Iterator[None]:
-    """For batches of ever new sizes: oneDNN keeps a kernel for each, which came to gigabytes; MKL is as quick."""
-    usual = torch.backends.mkldnn.enabled
+    """For batches of many sizes: oneDNN caches a kernel for each, which took gigabytes; MKL is as fast."""
+    before = torch.backends.mkldnn.enabled
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
     try:
         yield
     finally:
-        torch.backends.mkldnn.enabled = usual
+        torch.backends.mkldnn.enabled = before
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where a run computes, and its part among the ranks."""
+    """The device of a run, and this process's rank."""
 
     device: torch.device
     rank: int = 0
@@ -55,7 +55,7 @@ class Runtime:
 
     @classmethod
     def start(cls, device: str = "auto", compiled: bool = False) -> Runtime:
-        """Join the ranks that torchrun started, or be the only one."""
+        """Join the ranks that torchrun started, or run alone."""
         world = int(os.environ.get("WORLD_SIZE", "1"))
         found = find_device(device, int(os.environ.get("LOCAL_RANK", "0")))
         if world == 1:
@@ -65,11 +65,11 @@ class Runtime:
         try:
             dist.init_process_group("nccl" if found.type == "cuda" else "gloo")
         except (RuntimeError, ValueError) as error:
-            raise Failed(f"the ranks did not find each other: {str(error).splitlines()[0][:200]}") from error
+            raise Failed(f"cannot connect the ranks: {str(error).splitlines()[0][:200]}") from error
         return cls(found, dist.get_rank(), world, compiled)
 
     def stop(self) -> None:
-        """Leave the ranks."""
+        """Leave the process group."""
         if self.world > 1:
             dist.destroy_process_group()
 
@@ -87,11 +87,11 @@ class Runtime:
     def parallel(self, model: nn.Module, unused: bool) -> nn.Module:
         """The module to train through: the same weights, with gradients averaged over the ranks."""
         if self.compiled:
-            as_it_is: Any = torch.compiler.disable
+            uncompiled: Any = torch.compiler.disable
             for module in model.modules():
-                # Compilers cannot see into packed sequences: what holds an LSTM runs as it is.
+                # Packed sequences cannot be compiled: a module with an LSTM runs uncompiled.
                 if any(isinstance(child, nn.LSTM) for child in module.children()):
-                    module.forward = as_it_is(module.forward)
+                    module.forward = uncompiled(module.forward)
             model.compile(dynamic=True)
         if self.world == 1:
             return model
@@ -114,12 +114,12 @@ class Runtime:
         return int(shared)
 
     def wait(self) -> None:
-        """Until every rank is here."""
+        """Block until every rank gets here."""
         if self.world > 1:
             dist.barrier()
 
     def check_memory(self, parameters: int, copies: int) -> None:
-        """Refuse a model that cannot fit before memory is taken for it."""
+        """Refuse a model that does not fit before memory is allocated for it."""
         if self.device.type == "cuda":
             memory = torch.cuda.get_device_properties(self.device).total_memory
         else:
@@ -127,6 +127,6 @@ class Runtime:
         needed = 4 * parameters * copies
         if needed > memory:
             raise InvalidConfig(
-                f"a model of {parameters:,} parameters needs {needed / 1e9:,.1f} GB here, "
+                f"a model of {parameters:,} parameters needs {needed / 1e9:,.1f} GB, "
                 f"{self.device} has {memory / 1e9:,.1f} GB"
             )

@@ -34,15 +34,16 @@ class FolderConflict(TrainerError):
     """The run folder already holds something else, or somebody else is writing to it."""
 
 
-class NoLessons(BadData):
-    """The dataset is sound, but has no shards of the kind that a model learns from."""
+class MissingShards(BadData):
+    """The dataset has no shards of the kind that a model learns from."""
 
 
 class MissingExtra(TrainerError):
-    """A command needs a package of an optional extra."""
+    """A package of the base install, or of an optional extra, is missing."""
 
-    def __init__(self, package: str, extra: str = "train") -> None:
-        super().__init__(f'this needs the package {package}: pip install "aegen[{extra}]"')
+    def __init__(self, package: str, extra: str = "") -> None:
+        wanted = f'"aegen-trainer[{extra}]"' if extra else "aegen-trainer"
+        super().__init__(f"this needs the package {package}: pip install {wanted}")
 
 
 class Failed(TrainerError):

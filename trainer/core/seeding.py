@@ -1,6 +1,6 @@
 """Randomness by position: every choice derives from (seed, what it is for), never from a running generator.
 
-So a run can go on from any batch without the state of a generator, and two neighbouring seeds share nothing.
+So a run can resume at any batch without the state of a generator, and neighbouring seeds share nothing.
 """
 
 from __future__ import annotations

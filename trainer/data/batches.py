@@ -1,7 +1,7 @@
-"""Which steps make which update: a pure function of (seed, epoch, position), so any position can be resumed.
+"""Which steps make which update: a pure function of (seed, epoch, position), so a run can resume at any position.
 
 An epoch is a sequence of windows, a window a sequence of batches. Data in memory is one window; a stream
-reads windows of shuffled row groups, the next one while the present one is used.
+reads windows of shuffled row groups, the next one while the current one is used.
 """
 
 from __future__ import annotations
@@ -20,30 +20,15 @@ from trainer.core.seeding import generator
 from trainer.data.encode import Steps
 
 
-class Misplaced(ValueError):
+class InvalidPosition(ValueError):
     """A position that an epoch does not have."""
 
     def __init__(self, epoch: int, window: int, index: int) -> None:
         super().__init__(f"epoch {epoch} has no update {index} in window {window}")
 
 
-@dataclass(frozen=True)
-class Turn:
-    """One update: its batch, its place in the epoch, and this rank's share of the common mean.
-
-    With it the mean over the ranks of share * (mean over the rank's rows) is the mean over all rows.
-    """
-
-    batch: Learnable
-    window: int
-    index: int
-    progress: float
-    share: float = 1.0
-    rate: float | None = None  # a learning rate of its own
-
-
-class Learnable(Protocol):
-    """What a model is called with, and what it should say (b, answers)."""
+class TrainingBatch(Protocol):
+    """What a model is called with, and the labels (b, targets) of its scores."""
 
     @property
     def inputs(self) -> tuple[Any, ...]: ...
@@ -52,27 +37,43 @@ class Learnable(Protocol):
     def actions(self) -> Tensor: ...
 
     @property
-    def smoothing(self) -> float: ...
+    def smoothing(self) -> float:
+        """Share of the labels that is spread over all classes."""
 
-    def to(self, device: torch.device) -> Learnable: ...
+    def to(self, device: torch.device) -> TrainingBatch: ...
 
 
-class Source(Protocol):
-    """Where the updates of an epoch come from."""
+@dataclass(frozen=True)
+class Update:
+    """One update: its batch, its place in the epoch, and this rank's share of the common mean.
 
-    def turns(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Turn]:
-        """The updates of an epoch from a position on; :class:`Misplaced` where it has no such position."""
+    With it the mean over the ranks of share * (mean over the rank's rows) is the mean over all rows.
+    """
 
-    def playable(self, updates: int) -> bool:
-        """Whether games mean something after so many updates."""
+    batch: TrainingBatch
+    window: int
+    index: int
+    progress: float
+    share: float = 1.0
+    rate: float | None = None  # a learning rate that replaces the config's schedule
+
+
+class Sampler(Protocol):
+    """Yields the updates of an epoch."""
+
+    def updates(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Update]:
+        """The updates of an epoch from a position on; :class:`InvalidPosition` if the epoch has no such position."""
+
+    def ready(self, updates: int) -> bool:
+        """Whether all parts of the model have been trained after so many updates, so that playing makes sense."""
 
     @property
     def about(self) -> str:
-        """In a few words."""
+        """A few words for the log."""
 
 
-class Plan:
-    """The batches of one window in their random order."""
+class EpochOrder:
+    """The batches of one window in random order."""
 
     def __init__(self, steps: Steps, config: Config, size: int, *purpose: object) -> None:
         self.steps, self.kind, self.size = steps, config.epoch, size
@@ -97,7 +98,7 @@ class Plan:
         return pool[shuffled[: self.size]]
 
 
-class Memory:
+class MemorySampler:
     """All steps in memory; every rank draws the same batches and takes its rows of each."""
 
     def __init__(self, steps: Steps, config: Config, runtime: Runtime) -> None:
@@ -105,23 +106,21 @@ class Memory:
 
     @property
     def about(self) -> str:
-        """In a few words."""
         return f"{len(self.steps):,} unique steps of {self.steps.trajectories:,} trajectories"
 
-    def playable(self, updates: int) -> bool:
-        """Always: every update trains all parts of the agent."""
+    def ready(self, updates: int) -> bool:
         return True
 
-    def turns(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Turn]:
+    def updates(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Update]:
         """The updates of an epoch from a position on."""
-        plan = Plan(self.steps, self.config, self.config.batch, epoch)
-        if window or index > len(plan):
-            raise Misplaced(epoch, window, index)
+        order = EpochOrder(self.steps, self.config, self.config.batch, epoch)
+        if window or index > len(order):
+            raise InvalidPosition(epoch, window, index)
         rank, world = self.runtime.rank, self.runtime.world
-        for at in range(index, len(plan)):
-            rows = plan[at]
+        for at in range(index, len(order)):
+            rows = order[at]
             mine = rows[rank::world]
             share = len(mine) * world / len(rows)
             # A rank without a row of a small last batch still takes part, with no weight.
             batch = self.steps.batch(mine if len(mine) else rows[:1])
-            yield Turn(batch, 0, at, at / len(plan), share)
+            yield Update(batch, 0, at, at / len(order), share)

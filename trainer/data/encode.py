@@ -17,28 +17,28 @@ import torch
 from torch import Tensor
 
 from trainer.core.errors import BadData
-from trainer.core.format import KEEP, PAIR_COLUMNS, STEP_COLUMNS, SplitName
+from trainer.core.format import KEEP, PAIR_COLUMNS, STEP_COLUMNS, SplitName, split_state
 from trainer.data.contract import Contract
 from trainer.data.dataset import DAMAGED, MAX_TABLE, Dataset, Footer, leading, one_line
 
 Array = npt.NDArray[Any]
 
-PART = 1 << 22  # ids that are looked up at once: the tables of a look-up are ten times as large as what it finds
-# Bytes that are taken at most, for a short time, for each cell of a matrix:
+PART = 1 << 22  # ids looked up at once: the temporary tables are ten times as large as the result
+# Peak bytes for each cell of a matrix:
 ACTION = 12  # of action ids, and their copies while steps are made unique
 GAME = 24  # of the states that games begin with: as read, as played, and as tokens again
-WORD = 16  # for each token of a text that is kept as words
+WORD = 16  # for each token of a text kept as strings
 
 
 def check_size(count: int, each: int, where: str) -> None:
-    """Refuse, before memory is taken, what declared sizes would make of a few rows."""
+    """Refuse rows whose declared sizes need too much memory, before it is allocated."""
     if count * each > MAX_TABLE:
-        raise BadData(f"{where}: its rows would take {count * each / 1e9:,.1f} GB, too many to hold at once")
+        raise BadData(f"{where}: the rows would need {count * each / 1e9:,.1f} GB, too much to hold at once")
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What one update learns from; ``lengths`` stay on the CPU, where packing needs them."""
+    """The steps of one update; ``lengths`` stay on the CPU, where packing needs them."""
 
     states: Tensor  # (b, m)
     lengths: Tensor  # (b)
@@ -46,12 +46,10 @@ class Batch:
 
     @property
     def inputs(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What a model is called with."""
         return self.states, self.lengths, self.actions
 
     @property
     def smoothing(self) -> float:
-        """Share of the labels that is spread over all classes."""
         return 0.0
 
     def to(self, device: torch.device) -> Batch:
@@ -114,7 +112,7 @@ def encode_texts(texts: pa.Array, contract: Contract, where: str) -> tuple[Array
     states = np.zeros((len(texts), contract.max_state), dtype=kind)
     known = pa.array(contract.state_tokens, texts.type)
     for part in parts_of(len(texts), contract.max_state):
-        # What is too long is not looked up, so a part has no more tokens than cells.
+        # Texts that are too long are not looked up, so a part has no more tokens than cells.
         short = pc.if_else(pa.array(readable[part]), texts[part], pa.scalar("", texts.type))
         lengths[part], fits = fill(states[part], short, lengths[part], known)
         readable[part] &= fits
@@ -147,7 +145,7 @@ def encode_actions(actions: pa.Array, contract: Contract, where: str) -> tuple[A
     if contract.game == "tags":
         return pad_tags(actions, lengths, contract, where)
     if not np.array_equal(lengths, np.full(len(actions), n)):
-        raise BadData(f"{where}: an action that does not have {n} tokens")
+        raise BadData(f"{where}: every action must have {n} tokens")
     flat = actions.flatten()
     found = pc.fill_null(pc.index_in(flat, value_set=pa.array(contract.actions, flat.type)), -1)
     ids = found.to_numpy(zero_copy_only=False).reshape(-1, n)
@@ -155,7 +153,7 @@ def encode_actions(actions: pa.Array, contract: Contract, where: str) -> tuple[A
 
 
 def pad_tags(actions: pa.Array, lengths: Array, contract: Contract, where: str) -> tuple[Array, Array]:
-    """Rounds of tags as ids (rows, n): behind the last token everything is kept."""
+    """Rounds of tags as ids (rows, n): after the last token everything is kept."""
     check_size(len(actions), ACTION * contract.action_length, where)
     flat = actions.flatten()
     found = pc.fill_null(pc.index_in(flat, value_set=pa.array(contract.actions, flat.type)), -1)
@@ -183,7 +181,7 @@ def number_steps(states: Array, actions: Array, vocabulary: int) -> tuple[Array,
 def encode_steps(table: pa.Table, contract: Contract, where: str, strict: bool = True) -> Steps:
     """Rows as id tensors; ``strict`` refuses rows outside the contract, else they are skipped and counted."""
     if any(table[name].null_count for name in STEP_COLUMNS):
-        raise BadData(f"{where}: a row with an empty cell")
+        raise BadData(f"{where}: null value in a row")
     try:
         texts = one_chunk(table["state"].dictionary_encode())
         states, lengths, readable = encode_texts(texts.dictionary, contract, where)
@@ -196,7 +194,7 @@ def encode_steps(table: pa.Table, contract: Contract, where: str, strict: bool =
     if strict and not fits.all():
         row = int(np.argmin(fits))
         shown = f"state {str(table['state'][row])[:40]!r}, action {table['action'][row].as_py()}"
-        raise BadData(f"{where}: row {row} ({shown}) does not fit its own description")
+        raise BadData(f"{where}: row {row} ({shown}) does not match the shard's description")
     begins = np.ones(len(pair), dtype=bool)
     begins[1:] = (pair[1:] != pair[:-1]) | (origin[1:] != origin[:-1]) | (step[1:] == 0)
     trajectory = begins.cumsum()[fits]
@@ -250,11 +248,11 @@ def load_pairs(dataset: Dataset, split: SplitName, contract: Contract, rows: int
             found, needed = getattr(footer.description, name), getattr(contract, name)
             if found != needed:
                 where = f"{dataset.where}/{footer.shard.name}"
-                raise BadData(f"{where}: field {name!r} is {str(found)[:60]!r}, the agent plays {needed!r}")
+                raise BadData(f"{where}: field {name} is {str(found)[:60]!r}, the agent expects {needed!r}")
     table = dataset.read_all((footer.shard for footer in footers), PAIR_COLUMNS)
     where = f"{dataset.where}/pairs/{split}"
     if any(table[name].null_count for name in PAIR_COLUMNS):
-        raise BadData(f"{where}: a row with an empty cell")
+        raise BadData(f"{where}: null value in a row")
     if not len(table):
         raise BadData(f"{where}: no rows")
     check_size(len(table), GAME * contract.max_state, where)
@@ -275,12 +273,7 @@ def split_texts(table: pa.Table, where: str) -> tuple[list[tuple[str, ...]], lis
     check_size(int(sum(count_tokens(column).sum() for column in columns)), WORD, where)
     words: dict[str, str] = {}
     sources, targets = (
-        [tuple(map(words.setdefault, found, found)) for found in map(split_tokens, column.to_pylist())]
+        [tuple(map(words.setdefault, found, found)) for found in map(split_state, column.to_pylist())]
         for column in columns
     )
     return sources, targets
-
-
-def split_tokens(text: str) -> tuple[str, ...]:
-    """The tokens of a state as it is written in a shard."""
-    return tuple(text.split(" ")) if text else ()

@@ -12,15 +12,15 @@ from trainer.core.config import Config
 from trainer.core.device import Runtime
 from trainer.core.errors import BadData, InvalidConfig
 from trainer.core.seeding import generator
-from trainer.data.batches import Misplaced, Plan, Turn
+from trainer.data.batches import EpochOrder, InvalidPosition, Update
 from trainer.data.contract import Contract
 from trainer.data.dataset import MAX_TABLE, Dataset, Footer
 from trainer.data.encode import Steps, encode_steps
 
-LOOK = 0.1  # seconds: an interrupt that comes to another thread does not wake the one that waits
+POLL = 0.1  # seconds: a signal handled by another thread does not wake a waiting one
 
 
-class Stream:
+class StreamSampler:
     """Row groups in a seeded order, some at a time; every rank reads its own."""
 
     def __init__(
@@ -36,17 +36,15 @@ class Stream:
         ]
         if len(self.groups) < runtime.world:
             found = f"{dataset.where} has {len(self.groups)}"
-            raise InvalidConfig(f"streaming to {runtime.world} ranks needs as many row groups, {found}")
+            raise InvalidConfig(f"streaming to {runtime.world} ranks requires at least as many row groups; {found}")
         if config.batch < runtime.world:
-            raise InvalidConfig(f"a batch of {config.batch} cannot be cut into {runtime.world} ranks")
+            raise InvalidConfig(f"field batch: {config.batch} rows cannot be divided among {runtime.world} ranks")
 
     @property
     def about(self) -> str:
-        """In a few words."""
         return f"{len(self.groups):,} row groups, streamed"
 
-    def playable(self, updates: int) -> bool:
-        """Always: every update trains all parts of the agent."""
+    def ready(self, updates: int) -> bool:
         return True
 
     def windows(self, epoch: int) -> list[list[tuple[int, int]]]:
@@ -71,37 +69,37 @@ class Stream:
         mine = sorted(window[self.runtime.rank :: self.runtime.world])
         for file in sorted({file for file, _ in mine}):
             groups = [group for other, group in mine if other == file]
-            if file not in self.checked:  # once a run: hashing is quicker than decoding, but not free
+            if file not in self.checked:  # once per run: hashing is faster than decoding, but not free
                 self.dataset.check(self.shards[file][0])
                 self.checked.add(file)
             most = MAX_TABLE - sum(table.nbytes for table in tables)
             tables.append(self.dataset.read_groups(self.shards[file][0], groups, most))
         table = pa.concat_tables(tables)
         if not len(table):
-            raise BadData(f"{self.where}: a row group without the rows that its footer counts")
+            raise BadData(f"{self.where}: a row group has fewer rows than its footer says")
         return encode_steps(table, self.contract, self.where)
 
-    def turns(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Turn]:
+    def updates(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Update]:
         """The updates of an epoch from a position on."""
         windows = self.windows(epoch)
         if window >= len(windows):
-            raise Misplaced(epoch, window, index)
+            raise InvalidPosition(epoch, window, index)
         size = self.config.batch // self.runtime.world
         reader = ThreadPoolExecutor(max_workers=1)
         try:
             ahead = reader.submit(self._load, windows[window])
             for number in range(window, len(windows)):
-                while not wait([ahead], LOOK).done:
+                while not wait([ahead], POLL).done:
                     pass
                 steps = ahead.result()
                 if number + 1 < len(windows):
                     ahead = reader.submit(self._load, windows[number + 1])
-                plan = Plan(steps, self.config, size, epoch, number, self.runtime.rank)
-                count = self.runtime.largest(len(plan))
+                order = EpochOrder(steps, self.config, size, epoch, number, self.runtime.rank)
+                count = self.runtime.largest(len(order))
                 if number == window and index > count:
-                    raise Misplaced(epoch, window, index)
+                    raise InvalidPosition(epoch, window, index)
                 for at in range(index if number == window else 0, count):
-                    batch = steps.batch(plan[at % len(plan)])  # a rank with fewer batches begins again
-                    yield Turn(batch, number, at, (number + at / count) / len(windows))
+                    batch = steps.batch(order[at % len(order)])  # a rank with fewer batches starts over
+                    yield Update(batch, number, at, (number + at / count) / len(windows))
         finally:
-            reader.shutdown(wait=False, cancel_futures=True)  # a read under way would hold up whoever interrupts
+            reader.shutdown(wait=False, cancel_futures=True)  # do not wait for a running read on interrupt

@@ -17,7 +17,7 @@ from trainer.game.environment import Environment, Verdict
 
 
 class Rules(Protocol):
-    """What a game needs: where it is played, and what comes of an action."""
+    """What a game needs: where it is played, and the result of an action."""
 
     @property
     def device(self) -> torch.device: ...
@@ -29,11 +29,11 @@ class Rules(Protocol):
 
 def rules_of(contract: Contract, device: torch.device | str = "cpu") -> Rules:
     """The rules that a contract asks for."""
-    kinds: dict[str, type[Writing] | type[Rounds]] = {"text": Writing, "tags": Rounds}
+    kinds: dict[str, type[TextRules] | type[TagRules]] = {"text": TextRules, "tags": TagRules}
     return kinds[contract.game](contract, device) if contract.game in kinds else Environment(contract, device)
 
 
-def spoken(contract: Contract, action: Sequence[str], length: int) -> tuple[str, ...]:
+def without_padding(contract: Contract, action: Sequence[str], length: int) -> tuple[str, ...]:
     """An action without its padding, for a state of some length."""
     if contract.game == "tags":
         return tuple(action[: length + 1])
@@ -42,8 +42,8 @@ def spoken(contract: Contract, action: Sequence[str], length: int) -> tuple[str,
     return tuple(action)
 
 
-class Writing:
-    """An action is the new text, ended by DONE; without an end the steps run out, and what is there counts."""
+class TextRules:
+    """An action is the new text, ended by DONE; without DONE the steps run out, and the text counts as it is."""
 
     def __init__(self, contract: Contract, device: torch.device | str = "cpu") -> None:
         self.done, self.max_state = contract.action_ids[DONE], contract.max_state
@@ -73,7 +73,7 @@ class Writing:
         )
 
 
-class Rounds:
+class TagRules:
     """An action is one tag for the beginning and one for each token; all are executed at once."""
 
     def __init__(self, contract: Contract, device: torch.device | str = "cpu") -> None:
@@ -96,7 +96,7 @@ class Rounds:
         return self.writes.device
 
     def step(self, states: Tensor, lengths: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Execute one round; tags behind the last token say nothing."""
+        """Execute one round; tags after the last token are ignored."""
         tags = actions[:, : states.shape[1] + 1]  # (b, m + 1)
         slot = torch.arange(tags.shape[1], device=tags.device)
         real = slot <= lengths[:, None]
@@ -119,7 +119,7 @@ class Rounds:
         for verdict, applies in reversed(checks):
             verdicts = torch.where(applies, int(verdict), verdicts)
         applied = verdicts == int(Verdict.APPLIED)
-        # Absent cells all go to one spare place behind the rest.
+        # Absent cells all go to one spare place after the rest.
         goal = torch.where(present, present.cumsum(1) - 1, cells.shape[1])
         moved = torch.zeros(len(cells), cells.shape[1] + 1, dtype=cells.dtype, device=cells.device)
         moved = moved.scatter(1, goal, cells)[:, :-1]

@@ -1,7 +1,7 @@
 """The game's rules on batches of id tensors: decode, verify, splice, or refuse and keep the state.
 
 Axes: b batch, m state, n action. Every action is one splice, ``state[start:stop] = new``; what the slots of
-an action mean comes from the contract alone. All rows are judged at once, on the device where they are.
+an action mean comes from the contract alone. All rows are judged at once, on their own device.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trainer.data.contract import Contract
 
 
 class Verdict(IntEnum):
-    """What came of an action; the refusals are checked in this order, and the first that applies is given."""
+    """The result of an action; the refusals are checked in this order, and the first that applies is given."""
 
     APPLIED = 0
     DONE = 1
@@ -39,7 +39,7 @@ class Verdict(IntEnum):
 
     @property
     def refused(self) -> bool:
-        """Whether the state was left as it was although the game goes on."""
+        """Whether the action was refused, which leaves the state unchanged."""
         return self >= Verdict.PARTLY_DONE
 
 

@@ -1,14 +1,14 @@
-"""How each game of an evaluation went: what a report counts, and some games to look at step by step.
+"""How each game of an evaluation went: what a report counts, and some games to step through.
 
-A wrong game is filed under what went wrong first: its first action that is not the expert's. Where a text has more than
-one right result that is a convention, not a verdict on the action.
+A wrong game is classified by its first action that differs from the expert's. Where a text has more than one right
+result this is a convention; the action itself need not be wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.compute as pc
 from torch import Tensor
@@ -17,27 +17,24 @@ from trainer.core.errors import BadData
 from trainer.core.format import DONE, KEEP, POSITION, REPLACE, STEP_COLUMNS, SplitName
 from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset, Shard
+from trainer.data.demonstrations import HELD_OUT
 from trainer.data.encode import Pairs, check_size, one_chunk
 from trainer.game.accuracy import equation_holds, token_accuracy
 from trainer.game.environment import Verdict
-from trainer.game.play import Moment, Played, ending
-from trainer.training.demonstrations import HELD_OUT
-
-if TYPE_CHECKING:
-    from trainer.agent import Agent, Move
-
+from trainer.game.moves import Move, read_moves
+from trainer.game.play import GameStep, Rollout, ending
 
 FORMAT = 1
-DETAILED = 20_000  # games that are noted one by one; the accuracies count all
-SPOKEN = 64  # bytes of one token of the expert's actions
-SHOWN = 6  # games to look at, of the right ones and of the wrong ones
+DETAILED = 20_000  # games recorded one by one; the accuracies count all
+TOKEN_BYTES = 64  # of the expert's actions, in memory
+SHOWN = 6  # right games, and as many wrong ones, that are kept step by step
 FAILURES = ("wrong position", "wrong token", "stopped early", "never stopped", "refused", "not read")
 
 Actions = list[tuple[str, ...]]
 
 
 def expert_actions(dataset: Dataset, split: SplitName, contract: Contract, pairs: Pairs) -> list[Actions] | None:
-    """What the expert does with each pair, in their order; None where the dataset does not show it."""
+    """The expert's actions for each pair, in their order; None if the dataset has none."""
     if contract.game == "text":
         return [[(*target, DONE)] for target in pairs.targets]
     kind = HELD_OUT[contract.game]
@@ -51,18 +48,18 @@ def expert_actions(dataset: Dataset, split: SplitName, contract: Contract, pairs
 
 
 def add_games(found: list[Actions], games: int, dataset: Dataset, shard: Shard) -> int:
-    """Add the expert's actions of a shard, of as many games as are noted; how many games there are now."""
+    """Add the expert's actions of a shard for the games that are recorded; returns the number of games so far."""
     where, table = f"{dataset.where}/{shard.name}", dataset.read(shard, STEP_COLUMNS)
     actions = one_chunk(table["action"])
     if any(table[name].null_count for name in STEP_COLUMNS) or actions.flatten().null_count:
-        raise BadData(f"{where}: a row with an empty cell")
+        raise BadData(f"{where}: null value in a row")
     sizes = pc.list_value_length(actions).to_numpy(zero_copy_only=False)
     begins = table["step"].to_numpy() == 0
     number = games + begins.cumsum()
     if not (number > 0).all() or not (sizes > 0).all():
-        raise BadData(f"{where}: a row before the first step of a game, or without an action")
+        raise BadData(f"{where}: a row precedes the first step of its game, or has no action")
     rows = int((number <= DETAILED).sum())
-    check_size(int(sizes[:rows].sum()), SPOKEN, where)
+    check_size(int(sizes[:rows].sum()), TOKEN_BYTES, where)
     for begin, action in zip(begins[:rows].tolist(), actions[:rows].to_pylist(), strict=True):
         if begin:
             found.append([])
@@ -71,7 +68,7 @@ def add_games(found: list[Actions], games: int, dataset: Dataset, shard: Shard) 
 
 
 def failure(played: Sequence[tuple[tuple[str, ...], str]], expert: Actions | None, ended: str, game: str) -> str:
-    """What a wrong game did wrong first; ``played`` holds its actions with their verdicts.
+    """The class of a wrong game's first mistake; ``played`` holds its actions with their verdicts.
 
     >>> failure([(("POS_0", "-"), "applied"), (("DONE", "DONE"), "done")],
     ...         [("POS_0", "-"), ("POS_2", "+"), ("DONE", "DONE")], "done", "edits")
@@ -115,24 +112,23 @@ def _places(action: tuple[str, ...], game: str) -> list[Any]:
 
 @dataclass
 class Outcomes:
-    """Notes the games of an evaluation."""
+    """Records the games of an evaluation."""
 
-    agent: Agent
+    contract: Contract
     pairs: Pairs
     expert: list[Actions] | None
     moves: dict[int, list[Move]] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     games: list[dict[str, Any]] = field(default_factory=list)
 
-    def watch(self, moment: Moment) -> None:
-        """Note one step of the games that still go on."""
-        for row, game in enumerate(moment.games.tolist()):
-            if game < DETAILED:
-                self.moves.setdefault(game, []).append(self.agent.move(moment, row))
+    def watch(self, step: GameStep) -> None:
+        """Record one step of the games that have not ended."""
+        for game, move in read_moves(step, self.contract, DETAILED):
+            self.moves.setdefault(game, []).append(move)
 
-    def ended(self, rows: Tensor, played: Played, results: dict[int, tuple[str, ...]]) -> None:
-        """Note how the games ended; ``rows`` says which pair each game was."""
-        contract = self.agent.contract
+    def ended(self, rows: Tensor, rollout: Rollout, results: dict[int, tuple[str, ...]]) -> None:
+        """Record how the games ended; ``rows`` says which pair each game was."""
+        contract = self.contract
         number = {row: game for game, row in enumerate(rows.tolist())}
         last = max(number, default=-1)
         left = {True: SHOWN, False: SHOWN}
@@ -141,7 +137,7 @@ class Outcomes:
             game = number.get(row)
             predicted = results.get(row, source)
             moves = self.moves.get(game, []) if game is not None else []
-            how = ending(int(played.verdicts[game])) if game is not None else "unreadable"
+            how = ending(int(rollout.verdicts[game])) if game is not None else "unreadable"
             equation = contract.arithmetic and equation_holds(predicted, target)
             right = equation if contract.arithmetic else predicted == target
             expert = self.expert[row] if self.expert else None

@@ -1,7 +1,7 @@
 """The imitation game: an agent edits states step by step until it says DONE (recurrent inference).
 
-Axes: b batch, m state, n action. All games of a batch are played on the device at once. A finished game
-leaves the batch, and the agent is asked about games of similar length together, padded to the longest of them.
+Axes: b batch, m state, n action, v action vocabulary. All games of a batch are played on the device at once. A
+finished game leaves the batch, and games of similar length are decided together, padded to the longest of them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,27 @@ from trainer.data.encode import Pairs
 from trainer.game.accuracy import Scores
 from trainer.game.baselines import Rules
 from trainer.game.environment import Verdict
-from trainer.models.policy import Policy
 
 CHUNK = 1024  # games played at once
 
 
+class Player(Protocol):
+    """What a game asks of an agent."""
+
+    @property
+    def group(self) -> int:
+        """Games of similar length that are decided at once."""
+
+    def decide(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """Scores (b, n, v) of the action tokens for states (b, m); lengths (b) are on the CPU."""
+
+    def eval(self) -> object:
+        """Switch to inference."""
+
+
 @dataclass(frozen=True)
-class Moment:
-    """One step of the games that still go on, for those who watch."""
+class GameStep:
+    """One step of the games that have not ended."""
 
     games: Tensor  # (b) their numbers
     states: Tensor  # (b, m) before the action
@@ -36,7 +49,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Played:
+class Rollout:
     """How the games ended; all on the CPU."""
 
     states: Tensor  # (b, m)
@@ -45,8 +58,8 @@ class Played:
     verdicts: Tensor  # (b) of the last action; APPLIED means that the steps ran out
 
 
-def act(policy: Policy, states: Tensor, lengths: Tensor) -> Tensor:
-    """The scores (b, n, v) of an agent, asked about states of similar length together; lengths on the CPU."""
+def act(policy: Player, states: Tensor, lengths: Tensor) -> Tensor:
+    """The scores (b, n, v) of an agent, with states of similar length decided together; lengths on the CPU."""
     if int(lengths.min()) == int(lengths.max()):
         return policy.decide(states[:, : max(int(lengths[0]), 1)], lengths)
     order = lengths.argsort(stable=True)
@@ -60,23 +73,23 @@ def act(policy: Policy, states: Tensor, lengths: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def play(
-    policy: Policy,
+    policy: Player,
     environment: Rules,
     states: Tensor,
     lengths: Tensor,
     *,
     max_steps: int,
-    watch: Callable[[Moment], None] | None = None,
-) -> Played:
+    watch: Callable[[GameStep], None] | None = None,
+) -> Rollout:
     """Play games from these states for at most ``max_steps`` actions each.
 
-    An agent is a function of the state, so after a refused action, which leaves the state as it is, it would
-    be refused until the steps run out: such a game ends there with the same result.
+    An agent is a function of the state. After a refused action, which keeps the state, it would be refused again until
+    the steps run out, so such a game ends at once with the same result.
     """
     policy.eval()
     device = environment.device
     count = len(states)
-    result = Played(
+    result = Rollout(
         states.long().clone(),
         lengths.long().clone(),
         torch.zeros(count, dtype=torch.long),
@@ -93,7 +106,7 @@ def play(
             new_lengths, verdicts = new_lengths.cpu(), verdicts.cpu()
             if watch:
                 chances = scores.softmax(-1).gather(-1, actions[..., None])[..., 0]
-                watch(Moment(games, live_states.cpu(), live_lengths, actions.cpu(), chances.cpu(), verdicts))
+                watch(GameStep(games, live_states.cpu(), live_lengths, actions.cpu(), chances.cpu(), verdicts))
             result.steps[games] += 1
             result.verdicts[games] = verdicts
             result.lengths[games] = new_lengths
@@ -137,43 +150,43 @@ def unpack(vector: Tensor, arithmetic: bool) -> Scores:
     )
 
 
-class Witness(Protocol):
-    """Somebody who notes how games went: every step, then how each row ended."""
+class Observer(Protocol):
+    """Records games: every step, then how each row ended."""
 
-    def watch(self, moment: Moment) -> None: ...
+    def watch(self, step: GameStep) -> None: ...
 
-    def ended(self, rows: Tensor, played: Played, results: dict[int, tuple[str, ...]]) -> None: ...
+    def ended(self, rows: Tensor, rollout: Rollout, results: dict[int, tuple[str, ...]]) -> None: ...
 
 
 def score(
-    policy: Policy,
+    policy: Player,
     environment: Rules,
     contract: Contract,
     pairs: Pairs,
     part: slice,
-    witness: Witness | None = None,
+    observer: Observer | None = None,
 ) -> Scores:
-    """Play the sources of some pairs and hold the results against their targets.
+    """Play the sources of some pairs and compare the results with their targets.
 
-    A source that the agent cannot read, too long or with unknown tokens, is not played: it stays as it is.
+    A source that the agent cannot read (too long, or with unknown tokens) is not played and counts unchanged.
     """
     scores = Scores(arithmetic=contract.arithmetic)
     rows = torch.arange(len(pairs))[part]
     rows = rows[pairs.playable[rows]]
-    watch = witness.watch if witness else None
-    played = play(
+    watch = observer.watch if observer else None
+    rollout = play(
         policy, environment, pairs.states[rows], pairs.lengths[rows], max_steps=contract.max_steps, watch=watch
     )
     names = ("", *contract.state_tokens)
     results = {}
-    for row, state, length in zip(rows.tolist(), played.states.tolist(), played.lengths.tolist(), strict=True):
+    for row, state, length in zip(rows.tolist(), rollout.states.tolist(), rollout.lengths.tolist(), strict=True):
         results[row] = tuple(names[token] for token in state[:length])
-    if witness:
-        witness.ended(rows, played, results)
+    if observer:
+        observer.ended(rows, rollout, results)
     for row in range(len(pairs))[part]:
         scores.add(results.get(row, pairs.sources[row]), pairs.targets[row])
     scores.unreadable = scores.pairs - len(rows)
-    scores.steps = int(played.steps.sum())
-    for verdict in played.verdicts.tolist():
+    scores.steps = int(rollout.steps.sum())
+    for verdict in rollout.verdicts.tolist():
         scores.ended[ending(verdict)] = scores.ended.get(ending(verdict), 0) + 1
     return scores

@@ -1,6 +1,8 @@
-"""The paper's baselines that are not agents of its game: whole texts, tags, and the earlier work."""
+"""The paper's non-agent baselines (whole texts, tags), and the earlier work's agent."""
 
 from __future__ import annotations
+
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -8,12 +10,12 @@ from torch import Tensor, nn
 from trainer.core.config import Config
 from trainer.core.format import DONE, KEEP
 from trainer.data.contract import Contract
-from trainer.models.layers import (
-    Cell,
-    Combine,
-    certain,
-)
+from trainer.data.demonstrations import Shards
+from trainer.models.layers import Combine, DecoderCell, certain
 from trainer.models.paper import Ar, Autoregressive
+
+# The baselines were trained without the adaptive loss, which the paper's own framework adds.
+PLAIN_LOSS: dict[str, Any] = {"adaptive": "off"}
 
 
 class End2end(Ar):
@@ -23,6 +25,8 @@ class End2end(Ar):
     game = "text"
     learns_from = "pairs"
     augmentable = False
+    streamable = False
+    settings = PLAIN_LOSS
 
     def __init__(self, config: Config, contract: Contract) -> None:
         super().__init__(config, contract)
@@ -30,7 +34,7 @@ class End2end(Ar):
 
     def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
         scores = super().forward(states, lengths, actions)  # (b, n, v)
-        # What lies behind the end: of the gold text where it is known, else of its own.
+        # What comes after the end: of the gold text where it is known, else of the model's own.
         told = scores.argmax(-1) if actions is None else actions
         ended = (told == self.done).cumsum(1) - (told == self.done).long() > 0  # (b, n)
         return certain(scores, ended, self.done)
@@ -39,8 +43,8 @@ class End2end(Ar):
 class Tagging(Autoregressive):
     """Rounds of tags: one for the beginning of the text, then one for each token, which the decoder looks at.
 
-    One after the other, as in the earlier work: where a source has several right targets, tags that do not know of
-    each other may be of different ones.
+    The tags are decided one after the other, as in the earlier work: where a source has several right targets, tags
+    decided independently may belong to different ones.
     """
 
     about = "token-level tags in rounds, autoregressive decoder, 1 encoder layer"
@@ -48,13 +52,14 @@ class Tagging(Autoregressive):
     game = "tags"
     learns_from = "tags"
     augmentable = False
+    settings = PLAIN_LOSS
 
     def __init__(self, config: Config, contract: Contract) -> None:
         super().__init__(config, contract)
         self.keep = contract.action_ids[KEEP]
         self.embed = self.embedding()
         self.combine = Combine(self.width)
-        self.decoder = Cell(self.width, self.vocabulary, config.dropout)
+        self.decoder = DecoderCell(self.width, self.vocabulary, config.dropout)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
@@ -69,14 +74,15 @@ class Tagging(Autoregressive):
 class RecurrenceStar(Ar):
     """The earlier work's agent on the fixed training set: AR, trained as that work trained it.
 
-    The paper re-ran that work's code and does not say what else differs from AR. Here the training does (``METHODS`` of
-    the config), as in that code: a constant learning rate, and no adaptive loss. The network is AR's, and not the
-    step that it draws at random from each trajectory, but all steps are learned from.
+    The paper re-ran that work's code and does not say what else differs from AR. Here the training does (``settings``),
+    as in that code: a constant learning rate, and no adaptive loss. The network is AR's. Unlike that code, which draws
+    one step of each trajectory at random, it learns from all steps.
     """
 
     about = "AR as the earlier work trained it, on the expert's trajectories"
-    learns_from = "expert"
+    learns_from: ClassVar[Shards | None] = "expert"
     augmentable = False
+    settings = PLAIN_LOSS | {"schedule": "constant"}
 
 
 class Recurrence(RecurrenceStar):

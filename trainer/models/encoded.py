@@ -17,11 +17,11 @@ from trainer.models.policy import Policy
 
 
 class Encoded(Policy):
-    """What the paper's agents share: the encoder, and how gold tokens are mixed into what a decoder sees."""
+    """An agent with the paper's encoder."""
 
     depth: ClassVar[int] = 4  # encoder layers in the paper
     has_input: ClassVar[bool] = True  # whether a decoder reads action tokens, and so needs BOS
-    uses_final_state: ClassVar[bool] = True  # whether the encoder's final state has a reader
+    uses_final_state: ClassVar[bool] = True  # whether a decoder starts from the encoder's final state
 
     def __init__(self, config: Config, contract: Contract) -> None:
         super().__init__()
@@ -33,6 +33,19 @@ class Encoded(Policy):
         self.encoder = Encoder(
             len(contract.state_tokens) + 1, config.width, config.layers or self.depth, config.dropout
         )
+
+    def initialise(self, config: Config) -> None:
+        if config.init != "released":
+            return
+        # The released code: N(0, 0.01) for all that is called a weight, 0 for the rest, and so for v. Scaled initial
+        # weights, the default, measured better (AR on AOR, 1,500 updates of preset cpu: 32.2 against 19.6).
+        for name, parameter in self.named_parameters():
+            if "weight" in name:
+                nn.init.normal_(parameter, std=0.01)
+            else:
+                nn.init.zeros_(parameter)
+        with torch.no_grad():
+            self.encoder.embed.weight[0].zero_()
 
     @property
     def targets(self) -> int:

@@ -117,7 +117,7 @@ class Flatten(nn.Module):
         return scores.view(len(memory), self.slots, -1)  # (b, n, v)
 
 
-class Cell(nn.Module):
+class DecoderCell(nn.Module):
     """One decoder: an LSTM over the slots of the action, and its output layer."""
 
     def __init__(self, width: int, vocabulary: int, dropout: float) -> None:
@@ -144,10 +144,10 @@ class Combine(nn.Module):
 
 
 def certain(scores: Tensor, where: Tensor, token: int) -> Tensor:
-    """Scores (b, n, v) that are certain of one token where it is asked (b, n).
+    """Scores (b, n, v) that are certain of one token wherever the mask (b, n) says so.
 
-    For answers that are padded to one length: behind their end a model says the one thing that is right there, so that
-    padding neither costs nor teaches anything.
+    For labels that are padded to one length: after their end a model says the one thing that is right, so that padding
+    has no loss and no gradient.
     """
     sure = torch.full_like(scores[0, 0], IMPOSSIBLE)
     sure[token] = 0.0

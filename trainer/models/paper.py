@@ -19,8 +19,8 @@ from trainer.models.encoded import Encoded
 from trainer.models.layers import (
     AdditiveAttention,
     Align,
-    Cell,
     Combine,
+    DecoderCell,
     Flatten,
     Hidden,
     PlaceAttention,
@@ -33,7 +33,7 @@ class Autoregressive(Encoded):
 
     embed: nn.Embedding
     combine: Combine
-    decoder: Cell
+    decoder: DecoderCell
     dropout: nn.Dropout
 
     def say(
@@ -62,7 +62,7 @@ class Ar(Autoregressive):
         self.embed = self.embedding()
         self.attention = AdditiveAttention(self.width)
         self.combine = Combine(self.width)
-        self.decoder = Cell(self.width, self.vocabulary, config.dropout)
+        self.decoder = DecoderCell(self.width, self.vocabulary, config.dropout)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
@@ -120,7 +120,7 @@ class Decoder0(Encoded):
         self.align = Align(self.places, self.slots)
         self.attention = PlaceAttention(self.width, self.places)
         self.combine = Combine(self.width)
-        self.decoder0 = Cell(self.width, self.vocabulary, config.dropout)
+        self.decoder0 = DecoderCell(self.width, self.vocabulary, config.dropout)
         self.dropout = nn.Dropout(config.dropout)
 
     def decode(
@@ -174,7 +174,7 @@ class NarStar(SharedD2):
 
     def __init__(self, config: Config, contract: Contract) -> None:
         super().__init__(config, contract)
-        self.decoder1 = Cell(self.width, self.vocabulary, config.dropout)
+        self.decoder1 = DecoderCell(self.width, self.vocabulary, config.dropout)
 
     @property
     def second(self) -> nn.Module:

@@ -1,60 +1,98 @@
-"""What the loop and the game ask of an agent, whatever it is made of.
+"""The one interface between an agent and everything else.
+
+An agent of the zoo is a :class:`Policy`. Class attributes say what it plays and learns from; ``study`` and ``sampler``
+say what it needs of its data; the loop trains it through ``forward``, ``targets`` and ``parameter_groups``; a game
+asks it to ``decide``. Nobody asks which class it is.
 
 Axes: b batch, m state, n action, d width, v action vocabulary.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import msgspec
 from torch import Tensor, nn
 
 from trainer.core.config import Config
+from trainer.core.device import Runtime
+from trainer.core.errors import InvalidConfig
+from trainer.core.records import convert
+from trainer.data.batches import MemorySampler, Sampler
 from trainer.data.contract import Contract
-from trainer.data.encode import Steps
+from trainer.data.demonstrations import Demonstrations, Shards
+from trainer.data.stream import StreamSampler
+
+
+class Knowledge(msgspec.Struct, frozen=True):
+    """What a model must know of its data besides the contract to be built; kept in ``config.json``."""
+
+    def check(self, contract: Contract, where: str) -> None:
+        """Refuse knowledge that does not belong to this contract; types and limits are checked already."""
 
 
 class Policy(nn.Module):
-    """A module that learns from batches and decides in games."""
+    """A module that learns from batches and decides in games.
 
-    about: ClassVar[str]
-    game: ClassVar[str] = "edits"  # what an action is: one edit, a round of tags, or the whole text
-    group: ClassVar[int] = 256  # games of similar length that are asked about at once
-    augmentable: ClassVar[bool] = True  # whether it can learn from augmented trajectories
-    learns_from: ClassVar[str] = ""  # the config of a dataset; empty: what the settings say
-    # Whether its updates are batches of steps. If not, :mod:`trainer.training.fit` makes its lessons.
-    learns_from_steps: ClassVar[bool] = True
+    ``forward`` takes the inputs of its sampler's batches and returns scores (b, targets, classes).
+    """
 
-    def decide(self, states: Tensor, lengths: Tensor) -> Tensor:
-        """Scores (b, n, v) of the action tokens for states (b, m): the choice is the best of each slot."""
-        scores: Tensor = self(states, lengths)
-        return scores
+    about: ClassVar[str]  # one line for lists and cards
+    game: ClassVar[str] = "edits"  # what an action is: one edit, a round of tags (tags), or the whole text (text)
+    learns_from: ClassVar[Shards | None] = None  # None: the shards that ``train_on`` of the config names
+    augmentable: ClassVar[bool] = True  # whether augmented demonstrations (TA) make sense for it
+    streamable: ClassVar[bool] = True  # whether it can learn from row groups one after the other
+    settings: ClassVar[Mapping[str, Any]] = {}  # its own values of the config, which replace a preset's
+    knowledge_type: ClassVar[type[Knowledge] | None] = None  # what ``study`` finds out
+    group: ClassVar[int] = 256  # games of similar length that are decided at once
+
+    # What it needs of its data
+
+    @classmethod
+    def study(cls, data: Demonstrations, config: Config) -> tuple[Config, Knowledge | None]:
+        """Before it is built: the config with the settings that the data decides, and what it must know of the data."""
+        if config.stream and not cls.streamable:
+            raise InvalidConfig(f"{config.model} reads its training data into memory; use it without --stream")
+        return config, None
+
+    @classmethod
+    def read_knowledge(cls, values: object, contract: Contract, where: str) -> Knowledge | None:
+        """The knowledge in a ``config.json``."""
+        if cls.knowledge_type is None:
+            return None
+        knowledge = convert(values, cls.knowledge_type, f"{where}: knowledge")
+        knowledge.check(contract, f"{where}: knowledge")
+        return knowledge
+
+    def sampler(self, data: Demonstrations, config: Config, runtime: Runtime) -> Sampler:
+        """The updates to learn from; by default batches of steps."""
+        if config.stream:
+            return StreamSampler(data.dataset, data.footers, data.contract, config, runtime)
+        return MemorySampler(data.steps, config, runtime)
+
+    # What the loop asks
 
     @property
     def targets(self) -> int:
-        """Answers for each row of a batch."""
+        """Labels for each row of a batch."""
         raise NotImplementedError
 
     @property
     def has_unused(self) -> bool:
-        """Whether an update may leave some parameters out."""
+        """Whether an update may leave some parameters without a gradient."""
         return False
 
-    def groups(self, config: Config) -> list[dict[str, Any]]:
+    def parameter_groups(self, config: Config) -> list[dict[str, Any]]:
         """The optimizer's groups of parameters."""
         return [{"params": [*self.parameters()], "weight_decay": config.weight_decay}]
 
-    @classmethod
-    def survey(cls, steps: Steps, contract: Contract, config: Config) -> Any:
-        """What it must know of the data besides the contract, to be built; None for nothing."""
-        return None
+    def initialise(self, config: Config) -> None:
+        """Replace the initial weights that PyTorch gave the layers, where the config asks for it."""
 
-    @classmethod
-    def parse_knowledge(cls, values: object, contract: Contract, where: str) -> Any:
-        """The knowledge that was kept with the weights."""
-        return None
+    # What a game asks
 
-    @classmethod
-    def complete(cls, config: Config, knowledge: Any) -> dict[str, Any]:
-        """Settings that follow from the data where the config leaves them open."""
-        return {}
+    def decide(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """Scores (b, n, v) of the action tokens for states (b, m): the best of each slot is played."""
+        scores: Tensor = self(states, lengths)
+        return scores

@@ -1,20 +1,20 @@
-"""The model zoo by name, and how a model is built."""
+"""The model zoo by name: what a model learns from, and how it is built."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
-from torch import nn
 
 from trainer.core.config import Config
 from trainer.core.errors import InvalidConfig
 from trainer.data.contract import Contract
+from trainer.data.dataset import Dataset
+from trainer.data.demonstrations import Demonstrations
 from trainer.models.baselines import End2end, Recurrence, RecurrenceStar, Tagging
-from trainer.models.encoded import Encoded
 from trainer.models.paper import Ar, ArStar, Decoder0, Linear, Nar, NarStar, SharedD2
 from trainer.models.planner.model import Planner
-from trainer.models.policy import Policy
+from trainer.models.policy import Knowledge, Policy
 
 MODELS: dict[str, type[Policy]] = {
     "ar": Ar,
@@ -35,12 +35,17 @@ MODELS: dict[str, type[Policy]] = {
 def find_model(name: str) -> type[Policy]:
     """The class with this name in the zoo."""
     if name not in MODELS:
-        raise InvalidConfig(f"no model {name!r}: there are {', '.join(MODELS)}")
+        raise InvalidConfig(f"unknown model {name!r}; models: {', '.join(MODELS)}")
     return MODELS[name]
 
 
-def make_model(config: Config, contract: Contract, knowledge: Any) -> Policy:
-    """A model as its class makes it; ``knowledge`` is what :meth:`Policy.survey` found, for those who need it."""
+def open_demonstrations(dataset: Dataset, config: Config) -> Demonstrations:
+    """What the model of a config learns from."""
+    return Demonstrations.open(dataset, find_model(config.model).learns_from or config.train_on)
+
+
+def make_model(config: Config, contract: Contract, knowledge: Knowledge | None = None) -> Policy:
+    """A model as its class makes it; ``knowledge`` is what :meth:`Policy.study` found."""
     build: Any = find_model(config.model)
     if build.game != contract.game:
         raise InvalidConfig(f"model {config.model} plays {build.game}, the data shows {contract.game}")
@@ -48,24 +53,15 @@ def make_model(config: Config, contract: Contract, knowledge: Any) -> Policy:
     return made
 
 
-def count_parameters(config: Config, contract: Contract, knowledge: Any = None) -> int:
-    """Trainable parameters, without taking the memory for them."""
+def count_parameters(config: Config, contract: Contract, knowledge: Knowledge | None = None) -> int:
+    """Trainable parameters, without allocating them."""
     with torch.device("meta"):
         model = make_model(config, contract, knowledge)
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-def build_model(config: Config, contract: Contract, knowledge: Any = None) -> Policy:
-    """A fresh model with its first weights; the caller seeds."""
+def build_model(config: Config, contract: Contract, knowledge: Knowledge | None = None) -> Policy:
+    """A new model with its initial weights; the caller seeds."""
     model = make_model(config, contract, knowledge)
-    if config.init == "released" and isinstance(model, Encoded):
-        # The released code: N(0, 0.01) for all that is called a weight, 0 for the rest, and so for v. Scaled first
-        # weights, the default, measured better (AR on AOR, 1,500 updates of preset cpu: 32.2 against 19.6).
-        for name, parameter in model.named_parameters():
-            if "weight" in name:
-                nn.init.normal_(parameter, std=0.01)
-            else:
-                nn.init.zeros_(parameter)
-        with torch.no_grad():
-            model.encoder.embed.weight[0].zero_()
+    model.initialise(config)
     return model

@@ -18,7 +18,7 @@ from trainer.core.records import MAX_BYTES, convert, decode, plain
 from trainer.models.zoo import MODELS
 from trainer.report.paper import PAIR
 from trainer.sweeps.result import CELL, CELL_FORMAT, CellResult, Count, Percent, Seconds, read_record
-from trainer.training.run import Run
+from trainer.training.run import RunFolder
 
 RESULTS = "results.json"
 RESULTS_FORMAT = 2
@@ -238,7 +238,7 @@ def shares(pairs: Iterable[tuple[Group, bool]]) -> dict[Group, Share]:
 
 def curve(folder: Path) -> list[Epoch]:
     """The learning curve of a run."""
-    lines = convert(Run(folder).read_metrics(), list[_Metrics], folder / "metrics.jsonl")
+    lines = convert(RunFolder(folder).read_metrics(), list[_Metrics], folder / "metrics.jsonl")
     return [
         Epoch(
             round(line.action_accuracy, 2),

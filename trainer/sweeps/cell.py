@@ -88,7 +88,7 @@ def run_cell(job: CellJob) -> CellStatus | None:
 def train(job: CellJob, out: Path, reporter: Reporter) -> CellResult:
     """Train and evaluate one cell into its run folder."""
     from trainer.evaluation import evaluate_run
-    from trainer.training.fit import fit
+    from trainer.training.fit import train as fit
     from trainer.training.run import Description
 
     cell, since, busy = job.cell, time.monotonic(), time.process_time()

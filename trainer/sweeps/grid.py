@@ -31,12 +31,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from trainer.core.config import Config, preset
+from trainer.core.config import Config
 from trainer.core.errors import BadData, InvalidConfig
 from trainer.core.records import convert
 from trainer.data.hub import SCHEME
 from trainer.data.places import check_url
 from trainer.sweeps.result import Count, Setting
+from trainer.training.presets import preset
 
 MAX_FILE = 1 << 20
 AXES = ("model", "train_on", "seed")  # settings that the grid itself decides

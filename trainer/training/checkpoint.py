@@ -1,7 +1,7 @@
-"""Weights and states on disk: safetensors and JSON only, never pickle, and never half a file.
+"""Weights and states on disk: safetensors and JSON only, never pickle, never a partial file.
 
 A checkpoint is one file: tensors, and in the header a JSON object and the hash of both. It appears under its name
-only when it is complete: written aside, flushed to the disk, renamed.
+only when it is complete: written under a temporary name, flushed to the disk, renamed.
 """
 
 from __future__ import annotations
@@ -12,25 +12,47 @@ import os
 from collections.abc import Mapping
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
+from msgspec import Meta, Struct, field
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, bfloat16, float16, float32, float64, nn, uint8
 from torch.optim import Optimizer
 
 from trainer.core.errors import BadData, Failed
-from trainer.data.contract import MAX_JSON, parse_object
+from trainer.core.records import MAX_BYTES, decode
 from trainer.data.dataset import one_line
 
-ENTRY, STATE, HASH = "trainer", "state", "sha256"
+ENTRY = "trainer"  # of the metadata: safetensors writes several in any order
 MODEL, OPTIMIZER = "model.", "optimizer."
-MOMENTS = {"step", "exp_avg", "exp_avg_sq"}  # what AdamW keeps of a parameter
+MOMENTS = {"step", "exp_avg", "exp_avg_sq"}  # AdamW's state of a parameter
+Offset = Annotated[int, Meta(ge=0)]
 PRECISIONS = {float16, bfloat16, float32, float64}
 
 
+class Entry(Struct):
+    """One entry of a safetensors header: a tensor, or the metadata, which has no offsets."""
+
+    data_offsets: tuple[Offset, Offset] = (0, 0)
+
+
+class Header(Struct):
+    """A safetensors header without its tensors."""
+
+    metadata: dict[str, str] | None = field(default=None, name="__metadata__")
+
+
+class About(Struct):
+    """Our entry of the metadata: the state as JSON, and the hash of it and the tensors."""
+
+    state: str = ""
+    sha256: str = ""
+
+
 def write(path: Path, content: bytes) -> None:
-    """Replace a file in one move, so that a reader sees the old content or the new, whatever happens."""
+    """Replace a file atomically: a reader sees either the old content or the new."""
     aside = path.with_name(f".{path.name}.aside")
     try:
         with aside.open("wb") as file:
@@ -44,9 +66,9 @@ def write(path: Path, content: bytes) -> None:
         finally:
             os.close(folder)
     except OSError as error:
-        raise Failed(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise Failed(f"{path}: cannot write: {error.strerror or error}") from error
     finally:
-        aside.unlink(missing_ok=True)  # half of it would only fill a full disk
+        aside.unlink(missing_ok=True)  # a partial file would only fill a full disk
 
 
 def digest(path: Path) -> str:
@@ -56,20 +78,20 @@ def digest(path: Path) -> str:
 
 
 def write_json(path: Path, value: Mapping[str, Any], indent: int | None = 1) -> None:
-    """An object as readable JSON, or without an indent as a short line."""
+    """Write an object as indented JSON, or with ``indent=None`` as one line."""
     write(path, (json.dumps(value, indent=indent, ensure_ascii=False) + "\n").encode())
 
 
 def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-    """Tensors and a small state as one file, the same bytes for the same content."""
+    """Write tensors and a small state as one file: the same bytes for the same content."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    text = json.dumps(state)
-    about = json.dumps({STATE: text, HASH: fingerprint(plain, text)})
-    write(path, save(plain, metadata={ENTRY: about}))  # one entry: safetensors writes several in any order
+    text = msgspec.json.encode(state).decode()
+    about = json.dumps({"state": text, "sha256": fingerprint(plain, text)})
+    write(path, save(plain, metadata={ENTRY: about}))
 
 
 def fingerprint(tensors: Mapping[str, Tensor], state: str) -> str:
-    """The SHA-256 of all that a checkpoint says: one flipped bit of a weight is a weight as good as any other."""
+    """The SHA-256 of all tensors and the state: a flipped bit of a weight cannot be noticed otherwise."""
     found = hashlib.sha256(state.encode())
     for name in sorted(tensors):
         tensor = tensors[name]
@@ -79,45 +101,42 @@ def fingerprint(tensors: Mapping[str, Tensor], state: str) -> str:
 
 
 def read_checked(path: Path, most: int | None) -> bytes:
-    """The bytes of a checkpoint, if they are as many as its header says, and no more than ``most`` of tensors."""
+    """The bytes of a checkpoint whose size agrees with its header, with at most ``most`` bytes of tensors."""
     if path.exists() and not path.is_file():
         raise BadData(f"{path}: not a file")
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         start = file.read(8)
         length = int.from_bytes(start, "little")
-        if length > MAX_JSON:
+        if length > MAX_BYTES:
             raise BadData(f"{path}: not a checkpoint: a header of {length:,} bytes")
         header = file.read(length)
-        entries = parse_object(header, f"{path}: not a checkpoint").values()
-        said = [entry.get("data_offsets") for entry in entries if isinstance(entry, dict)]
-        ends = [pair[1] for pair in said if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[1], int)]
-        wanted = max(ends, default=0)
+        entries = decode(header, dict[str, Entry | None], f"{path}: not a checkpoint").values()
+        wanted = max((entry.data_offsets[1] for entry in entries if entry), default=0)
         if size != 8 + length + wanted:
-            raise BadData(f"{path}: not a checkpoint: {size:,} bytes, its header says {8 + length + wanted:,}")
+            raise BadData(f"{path}: not a checkpoint: {size:,} bytes, expected {8 + length + wanted:,}")
         if most is not None and wanted > most:
-            raise BadData(f"{path}: {wanted:,} bytes of weights, the config needs at most {most:,}")
+            raise BadData(f"{path}: {wanted:,} bytes of weights, expected at most {most:,}")
         return start + header + file.read(wanted)
 
 
 def load_checkpoint(path: Path, most: int | None = None) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What :func:`save_checkpoint` wrote; with ``most`` nothing that has more bytes of tensors."""
+    """The tensors and the state that :func:`save_checkpoint` wrote; with ``most`` a larger file is refused."""
     try:
-        content = read_checked(path, most)  # not mapped: a file that changes meanwhile must not crash the process
+        content = read_checked(path, most)  # not mapped: a file that changes meanwhile would crash the process
         tensors = load(content)
     except FileNotFoundError as error:
         raise BadData(f"{path}: missing") from error
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise BadData(f"{path}: not a checkpoint: {one_line(error)}") from error
     size = int.from_bytes(content[:8], "little")
-    header = parse_object(content[8 : 8 + size], str(path)).get("__metadata__")
-    about = parse_object(header.get(ENTRY, "{}") if isinstance(header, dict) else "{}", str(path))
-    state = about.get(STATE)
-    if not isinstance(state, str):
+    text = (decode(content[8 : 8 + size], Header, path).metadata or {}).get(ENTRY, "{}")
+    about = decode(text, About, path)
+    if not about.state:
         raise BadData(f"{path}: not a checkpoint of this version: it has no state with a hash")
-    if about.get(HASH) != fingerprint(tensors, state):
-        raise BadData(f"{path}: altered: its content is not what its SHA-256 says")
-    return tensors, parse_object(state, str(path))
+    if about.sha256 != fingerprint(tensors, about.state):
+        raise BadData(f"{path}: altered: the content does not match its SHA-256")
+    return tensors, decode(about.state, dict[str, Any], path)
 
 
 def most_bytes(model: nn.Module) -> int:
@@ -135,12 +154,13 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -
     """Fill a model; a checkpoint of another model or dataset is refused by name and shape."""
     own = model.state_dict()
     for name in sorted(own.keys() | tensors.keys()):
-        found = tuple(tensors[name].shape) if name in tensors else "nothing"
-        needed = tuple(own[name].shape) if name in own else "nothing"
+        found = tuple(tensors[name].shape) if name in tensors else "none"
+        needed = tuple(own[name].shape) if name in own else "none"
         if found != needed:
-            raise BadData(f"{where}: {name[:60]} is {found}, the config needs {needed}: of another model or dataset")
+            shapes = f"{name[:60]} has shape {found}, expected {needed}"
+            raise BadData(f"{where}: {shapes}: weights of another model or dataset")
         if tensors[name].dtype not in PRECISIONS and tensors[name].dtype != own[name].dtype:
-            raise BadData(f"{where}: {name[:60]} holds {tensors[name].dtype}, which are no weights")
+            raise BadData(f"{where}: {name[:60]} has type {tensors[name].dtype}, expected floating-point weights")
     model.load_state_dict(dict(tensors))
 
 
@@ -164,13 +184,13 @@ def load_optimizer(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str,
         home = tensor if key == "step" else tensor.to(parameters[name].device)
         optimizer.state[parameters[name]][key] = home.clone()
         found.setdefault(name, set()).add(key)
-    for name, keys in found.items():  # a parameter without any was not updated yet
+    for name, keys in found.items():  # a parameter without state has not been updated yet
         if missing := MOMENTS - keys:
-            raise BadData(f"{where}: of the optimizer's {name[:60]} there is no {min(missing)}")
+            raise BadData(f"{where}: the optimizer's state of {name[:60]} has no {min(missing)}")
 
 
 def is_moment(key: str, tensor: Tensor, parameter: Tensor) -> bool:
-    """Whether AdamW can go on with a tensor of its state: a count from 1 on, or a mean for each weight."""
+    """Whether a tensor can be AdamW's state of a parameter: a count >= 1, or a mean for each weight."""
     if key == "step":
         return tensor.shape == () and tensor.dtype == float32 and 1 <= float(tensor) < inf
     return tensor.shape == parameter.shape and tensor.dtype == parameter.dtype

@@ -10,7 +10,7 @@ from trainer.core.errors import MissingExtra
 
 
 class Events:
-    """Writes the numbers of every epoch; without a folder it writes nothing."""
+    """Writes the numbers of every epoch; without a folder, nothing."""
 
     def __init__(self, folder: Path | None, first_epoch: int) -> None:
         self.writer: Any = None
@@ -19,7 +19,7 @@ class Events:
                 from torch.utils.tensorboard import SummaryWriter
             except ImportError as error:
                 raise MissingExtra("tensorboard") from error
-            # What a resumed run does again replaces what was there.
+            # Epochs that a resumed run repeats replace the earlier ones.
             self.writer = SummaryWriter(str(folder), purge_step=first_epoch or None)
 
     def __enter__(self) -> Events:

@@ -1,8 +1,8 @@
 """The training loop: it knows tensors, not tasks.
 
 Every update is a pure function of the weights before it and of (seed, epoch, position): what it learns from,
-its dropout and its teacher forcing derive from these. So a run that was killed goes on from its last
-checkpoint and ends, on a CPU, with the same weights bit for bit as one that was not.
+its dropout and its teacher forcing derive from these. So a run that was killed resumes from its last checkpoint
+and ends, on a CPU, with the same weights bit for bit as one that was not.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, NoReturn, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 import torch
+from msgspec import Meta, Struct
 from torch import Tensor, nn
 
 from trainer.core.config import Config
@@ -21,9 +22,10 @@ from trainer.core.device import Runtime
 from trainer.core.errors import BadData, Failed, FolderConflict, Interrupted
 from trainer.core.interrupt import Interrupt
 from trainer.core.progress import Reporter
+from trainer.core.records import convert, plain
 from trainer.core.seeding import derive
-from trainer.data.batches import Misplaced, Source, Turn
-from trainer.data.contract import Contract, Fields
+from trainer.data.batches import InvalidPosition, Sampler, Update
+from trainer.data.contract import Contract
 from trainer.data.encode import Pairs, Steps
 from trainer.game.baselines import rules_of
 from trainer.game.play import pack, score, unpack
@@ -39,10 +41,12 @@ from trainer.training.checkpoint import (
     part,
     save_checkpoint,
 )
-from trainer.training.run import Run
+from trainer.training.run import RunFolder
 
 T = TypeVar("T")
-ENDS = ("", "updates", "epochs", "perfection", "patience")  # why a run is finished, or that it is not
+MANY = 1 << 50
+Count = Annotated[int, Meta(ge=0, le=MANY)]
+Ending = Literal["", "updates", "epochs", "perfection", "patience"]  # why a run is finished; empty: it is not
 
 
 def learning_rate(config: Config, epochs: float, updates: int) -> float:
@@ -59,7 +63,7 @@ def learning_rate(config: Config, epochs: float, updates: int) -> float:
 
 
 def slot_weights(accuracy: Tensor) -> Tensor:
-    """The adaptive loss: each slot of the action weighs as much as it errs; all the same where none does.
+    """The adaptive loss: each slot of the action is weighted by its error; equally if there is none.
 
     >>> slot_weights(torch.tensor([1.0, 0.25, 0.75])).tolist()
     [0.0, 0.75, 0.25]
@@ -68,57 +72,37 @@ def slot_weights(accuracy: Tensor) -> Tensor:
     return error / error.sum() if error.sum() > 0 else torch.full_like(error, 1 / len(error))
 
 
-@dataclass
-class Position:
-    """How far a run is, and its best result so far."""
+class Position(Struct):
+    """How far a run is, and its best result so far: the state of a ``last`` checkpoint."""
 
-    epoch: int = 0
-    window: int = 0
-    index: int = 0
-    updates: int = 0
+    epoch: Count = 0
+    window: Count = 0
+    index: Count = 0
+    updates: Count = 0
     rate: float = 0.0  # the learning rate of the last update
     best: float | None = None
-    best_epoch: int = -1
+    best_epoch: Annotated[int, Meta(ge=-1, le=MANY)] = -1
     seconds: float = 0.0
     cpu_seconds: float = 0.0  # of all threads of the process
-    finished: str = ""
-    world: int = 0  # ranks that the windows of a stream are cut for; 0: positions are the same for any number
-
-    @classmethod
-    def parse(cls, values: dict[str, Any], where: str) -> Position:
-        """A position from a checkpoint's header."""
-        read = Fields(values, where)
-        numbers = {name: read.number(name, 0, 1 << 50) for name in ("epoch", "window", "index", "updates")}
-        best, finished = values.get("best"), values.get("finished")
-        floats: dict[str, Any] = {name: values.get(name) for name in ("rate", "seconds", "cpu_seconds")}
-        known = [*floats.values(), *([] if best is None else [best])]
-        if not all(isinstance(value, float) and math.isfinite(value) for value in known) or finished not in ENDS:
-            raise BadData(f"{where}: not the checkpoint of a run to go on with")
-        return cls(
-            **numbers,
-            **floats,
-            best=best,
-            best_epoch=read.number("best_epoch", -1, 1 << 50),
-            finished=str(finished),
-            world=read.number("world", 0, 1 << 20),
-        )
+    finished: Ending = ""
+    world: Count = 0  # ranks that the windows of a stream are divided among; 0: positions are the same for any number
 
     def check(self, config: Config, where: str) -> None:
-        """Refuse what no run with these settings comes to."""
-        most = config.updates or 1 << 50
+        """Refuse a position that a run with these settings cannot reach."""
+        most = config.updates or MANY
         if (
             self.epoch > config.epochs
             or self.best_epoch > self.epoch
             or self.updates > most
-            or max(self.epoch, self.window, self.index) > self.updates  # each of them has had an update
+            or max(self.epoch, self.window, self.index) > self.updates  # each takes at least one update
         ):
             at = f"epoch {self.epoch}, window {self.window}, update {self.index} of it and {self.updates} in all"
-            raise BadData(f"{where}: {at}: a run with these settings is never there")
+            raise BadData(f"{where}: {at}: a run with these settings cannot reach this position")
 
 
 @dataclass(frozen=True)
 class Validation:
-    """What a run is measured on after an epoch: the expert's steps, and games from the pairs' sources."""
+    """What a run is measured on: the expert's steps, and games from the pairs' sources."""
 
     steps: Steps
     pairs: Pairs
@@ -129,22 +113,22 @@ class Loop:
 
     def __init__(
         self,
-        run: Run,
+        run: RunFolder,
         config: Config,
         contract: Contract,
         *,
         model: Policy,
-        source: Source,
+        sampler: Sampler,
         validation: Validation,
         runtime: Runtime,
         reporter: Reporter,
         save_every: int,
     ) -> None:
         self.run, self.config, self.contract = run, config, contract
-        self.model, self.source, self.validation = model.to(runtime.device), source, validation
+        self.model, self.sampler, self.validation = model.to(runtime.device), sampler, validation
         self.runtime, self.reporter, self.save_every = runtime, reporter, save_every
         self.environment = rules_of(contract, runtime.device)
-        self.optimizer = torch.optim.AdamW(model.groups(config), lr=config.learning_rate)
+        self.optimizer = torch.optim.AdamW(model.parameter_groups(config), lr=config.learning_rate)
         slots = model.targets
         self.adaptive = config.adaptive == "on" or (config.adaptive == "auto" and slots > 2)
         self.weights = torch.full((slots,), 1 / slots, device=runtime.device)
@@ -155,7 +139,7 @@ class Loop:
         self.on_epoch: Callable[[dict[str, Any]], None] = lambda record: None
 
     def train(self, interrupt: Interrupt) -> Position:
-        """Train until the epochs, the updates or the patience end, or nothing is left to gain."""
+        """Train until the epochs, the updates or the patience run out, or the accuracy is perfect."""
         self.since = time.monotonic() - self.position.seconds
         self.busy = time.process_time() - self.position.cpu_seconds
         trained = self.runtime.parallel(self.model, unused=self.model.has_unused)
@@ -176,10 +160,10 @@ class Loop:
     def _epoch(self, trained: nn.Module, interrupt: Interrupt) -> None:
         at = self.position
         self.model.train()
-        for turn in self._turns(interrupt):
-            loss = self._update(trained, turn)
-            at.window, at.index, at.updates = turn.window, turn.index + 1, at.updates + 1
-            done = (at.epoch + turn.progress) / self.config.epochs
+        for update in self._updates(interrupt):
+            loss = self._apply(trained, update)
+            at.window, at.index, at.updates = update.window, update.index + 1, at.updates + 1
+            done = (at.epoch + update.progress) / self.config.epochs
             if self.config.updates:
                 done = max(done, at.updates / self.config.updates)
             self.reporter.update(at.epoch, done, loss.item, at.rate)
@@ -190,31 +174,31 @@ class Loop:
             if self._spent():
                 break
 
-    def _turns(self, interrupt: Interrupt) -> Iterator[Turn]:
-        """What is left of the epoch; nobody who interrupts waits for data, which may be far away."""
+    def _updates(self, interrupt: Interrupt) -> Iterator[Update]:
+        """The rest of the epoch; an interrupt does not wait for data, which may be remote."""
         at = self.position
-        if self._spent():  # stopped behind its last update
+        if self._spent():  # stopped after its last update
             return
-        turns = self.source.turns(at.epoch, at.window, at.index)
+        updates = self.sampler.updates(at.epoch, at.window, at.index)
         while True:
             try:
-                turn = self._droppable(interrupt, lambda: next(turns, None))
-            except Misplaced as error:  # only what was read can be
+                update = self._droppable(interrupt, lambda: next(updates, None))
+            except InvalidPosition as error:  # of the checkpoint
                 raise BadData(f"{self.run.last}: {error}") from error
-            if turn is None:
+            if update is None:
                 return
-            yield turn
+            yield update
 
     def _spent(self) -> bool:
         return bool(self.config.updates and self.position.updates >= self.config.updates)
 
-    def _update(self, trained: nn.Module, turn: Turn) -> Tensor:
+    def _apply(self, trained: nn.Module, update: Update) -> Tensor:
         at, config = self.position, self.config
-        batch = turn.batch.to(self.runtime.device)
-        torch.manual_seed(derive(config.seed, "update", at.epoch, turn.window, turn.index, self.runtime.rank))
-        rate = turn.rate
+        batch = update.batch.to(self.runtime.device)
+        torch.manual_seed(derive(config.seed, "update", at.epoch, update.window, update.index, self.runtime.rank))
+        rate = update.rate
         if rate is None:
-            rate = learning_rate(config, at.epoch + turn.progress, at.updates)
+            rate = learning_rate(config, at.epoch + update.progress, at.updates)
         at.rate = float(rate)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -223,24 +207,24 @@ class Loop:
         losses = negative_log_likelihood(scores, batch.actions, batch.smoothing)  # (b, n)
         loss = (losses @ self.weights).mean()
         self.optimizer.zero_grad()
-        torch.autograd.backward(loss * turn.share)
+        torch.autograd.backward(loss * update.share)
         nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         self.optimizer.step()
-        if turn.share:
+        if update.share:
             self.tally += count(scores, batch.actions, loss.detach())
         return loss.detach()
 
     def _finish_epoch(self, interrupt: Interrupt) -> dict[str, Any]:
-        """Adapt the loss, validate, keep the best, and move on to the next epoch.
+        """Adapt the loss, validate, save the best, and advance to the next epoch.
 
-        Only the validation may be dropped half-way: behind it a checkpoint would be of no epoch.
+        Only the validation may be interrupted: a checkpoint written after it would belong to no epoch.
         """
         at, config = self.position, self.config
         rows, loss, right, *slots = self.runtime.total(self.tally).tolist()
         if not rows:
-            raise BadData(f"{self.run.last}: epoch {at.epoch} ends there before its first update")
+            raise BadData(f"{self.run.last}: epoch {at.epoch} ends before its first update")
         if not math.isfinite(loss):
-            raise Failed(f"the loss is no finite number any more (epoch {at.epoch}): a lower learning rate may help")
+            raise Failed(f"loss is NaN or infinite in epoch {at.epoch}; try a lower learning rate")
         accuracy = torch.tensor(slots) / rows
         record: dict[str, Any] = {
             "epoch": at.epoch,
@@ -253,7 +237,7 @@ class Loop:
             "best": False,
         }
         last = at.epoch + 1 == config.epochs or self._spent()
-        due = (at.epoch + 1) % config.validate_every == 0 and self.source.playable(at.updates)
+        due = (at.epoch + 1) % config.validate_every == 0 and self.sampler.ready(at.updates)
         if last or due:
             record["validation"], measure = self._droppable(interrupt, self._validate)
             record["best"] = at.best is None or measure > at.best
@@ -261,12 +245,12 @@ class Loop:
                 if self.runtime.main:
                     facts = {"epoch": at.epoch, "updates": at.updates, "validation": record["validation"]}
                     save_checkpoint(self.run.best, self.model.state_dict(), facts)
-                at.best, at.best_epoch = measure, at.epoch  # only of weights that are on the disk
+                at.best, at.best_epoch = measure, at.epoch  # only once the weights are on the disk
         if self.adaptive:
             self.weights = slot_weights(accuracy).to(self.runtime.device)
         self.tally.zero_()
         at.epoch, at.window, at.index = at.epoch + 1, 0, 0
-        self._look_at_clock()
+        self._read_clock()
         return record | {"seconds": at.seconds}
 
     def _validate(self) -> tuple[dict[str, Any], float]:
@@ -286,11 +270,11 @@ class Loop:
         }
         return result, scores.key if self.config.select == "accuracy" else -result["loss"]
 
-    def _look_at_clock(self) -> None:
+    def _read_clock(self) -> None:
         self.position.seconds = time.monotonic() - self.since
         self.position.cpu_seconds = time.process_time() - self.busy
 
-    def _why_finished(self) -> str:
+    def _why_finished(self) -> Ending:
         at, config = self.position, self.config
         if self._spent():
             return "updates"
@@ -301,7 +285,7 @@ class Loop:
         return "patience" if at.epoch - 1 - at.best_epoch >= config.patience else ""
 
     def _droppable(self, interrupt: Interrupt, work: Callable[[], T]) -> T:
-        """Do what leaves the run as it is, so that an interrupt stops it at once; one of several ranks only ends."""
+        """Do work that leaves the run unchanged: an interrupt stops it at once, and one of several ranks just ends."""
         try:
             with interrupt.at_once():
                 return work()
@@ -312,11 +296,11 @@ class Loop:
 
     def _stop(self) -> NoReturn:
         self.save()
-        raise Interrupted(f"stopped in epoch {self.position.epoch}; --resume goes on from here")
+        raise Interrupted(f"stopped in epoch {self.position.epoch}; use --resume to continue")
 
     def save(self) -> None:
-        """Write ``last``: all that the rest of the run depends on."""
-        self._look_at_clock()
+        """Write ``last``: everything that the rest of the run depends on."""
+        self._read_clock()
         tally = self.runtime.total(self.tally)
         if self.runtime.main:
             tensors = {
@@ -325,27 +309,27 @@ class Loop:
                 "weights": self.weights,
                 "tally": tally,
             }
-            save_checkpoint(self.run.last, tensors, asdict(self.position))
+            save_checkpoint(self.run.last, tensors, plain(self.position))
         self.saved = self.position.updates
 
     def resume(self) -> None:
-        """Go back to what :meth:`save` wrote."""
+        """Restore what :meth:`save` wrote."""
         where, world = self.run.last, self.position.world
-        # Weights, two means of each, and a count of updates for each tensor; the rest is small.
+        # Weights, two moments of each, and a count of updates for each tensor; the rest is small.
         tensors, state = load_checkpoint(where, 2 * most_bytes(self.model) + (1 << 20))
-        self.position = Position.parse(state, str(where))
+        self.position = convert(state, Position, where)
         self.position.check(self.config, str(where))
         if self.position.world != world and not self.position.finished:
             ranks = self.position.world
-            how = f"go on with torchrun --nproc-per-node {ranks}" if ranks > 1 else "go on without torchrun"
-            raise FolderConflict(f"{self.run.path}: its stream was cut for {ranks} ranks, not {world}: {how}")
+            how = f"resume with torchrun --nproc-per-node {ranks}" if ranks > 1 else "resume without torchrun"
+            raise FolderConflict(f"{self.run.path}: its stream is divided among {ranks} ranks, not {world}; {how}")
         load_weights(self.model, part(tensors, MODEL), where)
         load_optimizer(self.model, self.optimizer, part(tensors, OPTIMIZER), where)
         for name, own in (("weights", self.weights), ("tally", self.tally)):
             if name not in tensors or tensors[name].shape != own.shape or tensors[name].dtype != own.dtype:
-                raise BadData(f"{where}: {name} is missing or of another shape")
+                raise BadData(f"{where}: {name} is missing or has another shape")
             if not (tensors[name][:1] >= 0).all():  # rows, or a share
-                raise BadData(f"{where}: {name} begins with {float(tensors[name][0])}")
+                raise BadData(f"{where}: {name}: expected a first value >= 0, got {float(tensors[name][0])}")
             own.copy_(tensors[name])
         if not self.runtime.main:
             self.tally.zero_()  # the sum is on the first rank
@@ -353,7 +337,7 @@ class Loop:
 
 
 def negative_log_likelihood(scores: Tensor, actions: Tensor, smoothing: float = 0.0) -> Tensor:
-    """Minus the score of each gold token (b, n), or with smoothing a mean with those of all possible ones."""
+    """Minus the score of each gold token (b, n); with smoothing, mixed with the mean over all possible tokens."""
     gold = -scores.gather(-1, actions[..., None])[..., 0]
     if not smoothing:
         return gold
@@ -371,7 +355,7 @@ def count(scores: Tensor, actions: Tensor, loss: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def step_loss(model: Policy, steps: Steps, runtime: Runtime) -> Tensor:
-    """Of this rank's part of some steps: the summed loss, the right actions, the rows (on the CPU)."""
+    """Summed loss, right actions and rows of this rank's part of some steps (on the CPU)."""
     result = torch.zeros(3, dtype=torch.float64)
     rows = torch.arange(len(steps))[runtime.rank :: runtime.world]
     rows = rows[steps.lengths[steps.state_of[rows]].argsort(stable=True)]  # of similar length together

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from trainer.core.config import preset
-from trainer.core.errors import NoLessons
+from trainer.core.errors import MissingShards
 from trainer.data.dataset import Dataset
-from trainer.models.zoo import MODELS, count_parameters
-from trainer.training.demonstrations import open_training
-from trainer.training.fit import survey
+from trainer.models.zoo import MODELS, count_parameters, open_demonstrations
+from trainer.training.presets import preset
 
 
 def parameters_by_model(data: str, preset_name: str = "paper", train_on: str | None = None) -> dict[str, int]:
@@ -15,12 +13,12 @@ def parameters_by_model(data: str, preset_name: str = "paper", train_on: str | N
     dataset = Dataset(data)
     kind = train_on or ("augmented" if dataset.has("augmented", "train") else "expert")
     counts: dict[str, int] = {}
-    for name in MODELS:
+    for name, model in MODELS.items():
         config = preset(preset_name, model=name, train_on=kind)
         try:
-            footers, contract = open_training(dataset, config)
-            config, knowledge, _ = survey(dataset, footers, contract, config)
-        except NoLessons:
+            demonstrations = open_demonstrations(dataset, config)
+            config, knowledge = model.study(demonstrations, config)
+        except MissingShards:
             continue
-        counts[name] = count_parameters(config, contract, knowledge)
+        counts[name] = count_parameters(config, demonstrations.contract, knowledge)
     return counts

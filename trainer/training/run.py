@@ -1,7 +1,7 @@
-"""A run folder: what was asked for, what came of it, and the checkpoints.
+"""A run folder: its description, its metrics, and its checkpoints.
 
-``config.json`` (settings, contract, data hashes, versions) · ``metrics.jsonl`` (a line an epoch) ·
-TensorBoard events · ``last.safetensors`` (to go on from) · ``best.safetensors`` (to play with).
+``config.json`` (settings, contract, data hashes, versions) · ``metrics.jsonl`` (a line per epoch) ·
+TensorBoard events · ``last.safetensors`` (to resume from) · ``best.safetensors`` (to play with).
 """
 
 from __future__ import annotations
@@ -14,21 +14,36 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
 
 from trainer.core.config import Config
 from trainer.core.errors import BadData, Failed, FolderConflict, refused
+from trainer.core.format import VERSION
 from trainer.core.locks import lock
-from trainer.data.contract import MAX_JSON, Contract, Fields, check_format, parse_object
-from trainer.data.dataset import Dataset
+from trainer.core.records import MAX_BYTES, convert, decode, plain
+from trainer.data.contract import Contract
+from trainer.data.demonstrations import Demonstrations
 from trainer.data.hub import SCHEME, hub_id
+from trainer.models.policy import Knowledge
 from trainer.models.zoo import find_model
 from trainer.training.checkpoint import write, write_json
-from trainer.training.demonstrations import hashes
 
-FORMAT = 2
 HASH = "sha256"
-PACKAGES = ("aegen", "torch", "pyarrow", "numpy", "safetensors")
+PACKAGES = ("aegen-trainer", "torch", "pyarrow", "numpy", "safetensors")
+
+
+class ConfigFile(Struct):
+    """The fields of ``config.json``, before the config, the contract and the knowledge are read."""
+
+    config: dict[str, Any]
+    contract: dict[str, Any]
+    data: dict[str, Any]
+    parameters: Annotated[int, Meta(ge=1, le=1 << 50)]
+    versions: dict[str, Any]
+    sha256: str
+    knowledge: Any = None
 
 
 @dataclass(frozen=True)
@@ -40,52 +55,43 @@ class Description:
     data: dict[str, Any]
     parameters: int
     versions: dict[str, Any]
-    knowledge: Any = None  # what the model had to know of the data to be built
+    knowledge: Knowledge | None = None  # what the model must know of the data to be built
 
     @classmethod
-    def make(
-        cls, config: Config, contract: Contract, dataset: Dataset, parameters: int, knowledge: Any = None
-    ) -> Description:
+    def make(cls, config: Config, data: Demonstrations, parameters: int, knowledge: Knowledge | None) -> Description:
         """Of a new run."""
-        data = {"where": dataset.where, "spec": dataset.spec, "files": hashes(config, contract, dataset)}
-        return cls(config, contract, data, parameters, versions(), knowledge)
+        source = {"where": data.dataset.where, "spec": data.dataset.spec, "files": data.hashes}
+        return cls(config, data.contract, source, parameters, versions(), knowledge)
 
     @classmethod
     def read(cls, path: Path) -> Description:
         """Of a run folder or a published one."""
-        values = read_json(path, f"{path.parent}: no config.json, so no run is there")
-        check_format(values, str(path))
-        read = Fields(values, str(path))
-        config = Config.parse(read.object("config"), str(path))
-        contract = Contract.parse(read.object("contract"), str(path))
-        described = cls(
-            config,
-            contract,
-            read.object("data"),
-            read.number("parameters", 1, 1 << 50),
-            read.object("versions"),
-            find_model(config.model).parse_knowledge(values.get("knowledge"), contract, str(path)),
-        )
-        # Last, for what is wrong with a field says more. It is against damage: who means harm writes another.
-        if read.text(HASH) != sealed(values, str(path))[HASH]:
-            raise BadData(f"{path}: altered: its content is not what its SHA-256 says")
-        return described
+        values, where = read_json(path, f"{path.parent}: not a run folder: no config.json"), str(path)
+        check_version(values.get("format"), where)
+        record = convert(values, ConfigFile, where)
+        config = Config.parse(record.config, where)
+        contract = Contract.parse(record.contract, where)
+        knowledge = find_model(config.model).read_knowledge(record.knowledge, contract, where)
+        # Last, because an error in a field says more. The hash is against damage, not against an attacker.
+        if record.sha256 != sealed(values)[HASH]:
+            raise BadData(f"{path}: altered: the content does not match its SHA-256")
+        return cls(config, contract, record.data, record.parameters, record.versions, knowledge)
 
     @property
     def dataset(self) -> str:
-        """Where the data is, if a stranger's file may say it: on the hub, or in a folder that is here."""
+        """Where the data is: on the hub, or in a folder of this machine; a URL in an untrusted file is not followed."""
         where = self.data.get("where")
         if isinstance(where, str) and (hub_id(where) if where.startswith(SCHEME) else is_folder(where)):
             return where
-        raise BadData("the agent does not say where on the hub or in which folder its data is: name it with --data")
+        raise BadData("the dataset of this agent is neither on the hub nor in a folder of this machine; use --data")
 
     def to_json(self) -> dict[str, Any]:
         """The content of ``config.json``."""
-        known = {} if self.knowledge is None else {"knowledge": self.knowledge.to_json()}
+        known = {} if self.knowledge is None else {"knowledge": plain(self.knowledge)}
         return sealed(
             known
             | {
-                "format": FORMAT,
+                "format": VERSION,
                 "library": "aegen",
                 "config": self.config.to_json(),
                 "contract": self.contract.to_json(),
@@ -96,22 +102,24 @@ class Description:
         )
 
 
-def sealed(values: dict[str, Any], where: str = "config.json") -> dict[str, Any]:
-    """An object with the SHA-256 of all else that it says: one flipped bit of a number is a number too."""
-    said = {name: value for name, value in values.items() if name != HASH}
-    try:
-        json.dumps(said, indent=1, ensure_ascii=False).encode()  # as it is written
-        text = json.dumps(said, sort_keys=True)
-    except (ValueError, RecursionError) as error:
-        raise BadData(f"{where}: nested too deeply, or with half a character") from error
-    return said | {HASH: hashlib.sha256(text.encode()).hexdigest()}
+def check_version(version: object, where: str) -> None:
+    """Refuse a run of another version of the format."""
+    if version != VERSION or isinstance(version, bool):
+        advice = "update the package" if isinstance(version, int) and version > VERSION else "train the agent again"
+        raise BadData(f"{where}: format {str(version)[:20]}, this version reads format {VERSION}: {advice}")
+
+
+def sealed(values: dict[str, Any]) -> dict[str, Any]:
+    """An object with the SHA-256 of its other fields: a flipped bit of a number cannot be noticed otherwise."""
+    rest = {name: value for name, value in values.items() if name != HASH}
+    return rest | {HASH: hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()}
 
 
 def read_json(path: Path, missing: str = "") -> dict[str, Any]:
-    """The object in a small file."""
+    """The JSON object in a small file."""
     try:
         with path.open("rb") as file:
-            return parse_object(file.read(MAX_JSON + 1), str(path))
+            return decode(file.read(MAX_BYTES + 1), dict[str, Any], path)
     except FileNotFoundError as error:
         raise BadData(missing or f"{path}: missing") from error
     except OSError as error:
@@ -119,31 +127,31 @@ def read_json(path: Path, missing: str = "") -> dict[str, Any]:
 
 
 def versions() -> dict[str, Any]:
-    """What the numbers of a run may depend on."""
+    """Versions that the numbers of a run may depend on."""
     found: dict[str, Any] = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            continue  # run from a checkout
+            continue  # not installed: run from a checkout
     return found
 
 
 def is_folder(path: str) -> bool:
-    """Whether this is the path of a folder that is there, and no URL."""
+    """Whether this is the path of an existing folder, not a URL."""
     try:
         return bool(path) and "://" not in path and Path(path).is_dir()
-    except OSError:  # a name that no folder can have
+    except OSError:  # not a valid file name
         return False
 
 
-class Run:
-    """A run folder that one process at a time writes to."""
+class RunFolder:
+    """The files of a run; one process at a time writes to them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lock: int | None = None
-        self.made = False  # whether the folder is ours to remove if nothing comes of it
+        self.made = False  # whether to remove the folder if the run does not start
 
     @property
     def last(self) -> Path:
@@ -158,17 +166,17 @@ class Run:
         return self.path / "metrics.jsonl"
 
     def hold(self) -> None:
-        """Make the folder and keep others out until :meth:`release`."""
+        """Make the folder and lock it until :meth:`release`."""
         try:
             made = self._make()
             self.lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
-            raise refused(error, f"{self.path}: cannot be written") from error
+            raise refused(error, f"{self.path}: cannot write") from error
         if not lock(self.lock):
             self.release()
-            raise FolderConflict(f"{self.path}: another process is training into it")
+            raise FolderConflict(f"{self.path}: in use by another process")
         self.made = made
-        for aside in self.path.glob(".*.aside"):  # what a kill may have left; a folder is none of ours
+        for aside in self.path.glob(".*.aside"):  # left by a killed process
             if not aside.is_dir():
                 aside.unlink(missing_ok=True)
 
@@ -181,38 +189,38 @@ class Run:
         return True
 
     def release(self) -> None:
-        """Let others in; of a run that was refused no empty folder is left."""
+        """Unlock; the empty folder of a run that did not start is removed."""
         if self.made:
             self.made = False
-            with suppress(OSError):  # something is in it
+            with suppress(OSError):  # not empty
                 self.path.rmdir()
         if self.lock is not None:
             os.close(self.lock)
             self.lock = None
 
     def begin(self, description: Description, resume: bool) -> bool:
-        """Describe a new run, or compare with the one that is there; True if there is a checkpoint."""
+        """Describe a new run, or compare with the existing one; True if there is a checkpoint."""
         path = self.path / "config.json"
         if not path.exists():
             write_json(path, description.to_json())
             return False
         if not resume:
-            raise FolderConflict(f"{self.path}: there is a run already; --resume goes on with it, or choose another")
+            raise FolderConflict(f"{self.path}: already contains a run; use --resume to continue it, or another folder")
         self.check(description)
         return self.last.exists()
 
     def check(self, description: Description) -> None:
-        """Refuse to go on with other settings or other data."""
-        there = Description.read(self.path / "config.json")
-        ours, theirs = description.config.to_json(), there.config.to_json()
+        """Refuse to resume with other settings or other data."""
+        existing = Description.read(self.path / "config.json")
+        ours, theirs = description.config.to_json(), existing.config.to_json()
         for name, setting in ours.items():
             if setting != theirs[name]:
-                raise FolderConflict(f"{self.path}: its run has {name} {theirs[name]!r}, not {setting!r}")
-        if there.data.get("files") != description.data["files"] or there.contract != description.contract:
-            raise FolderConflict(f"{self.path}: its run was trained on another dataset ({there.data.get('where')})")
+                raise FolderConflict(f"{self.path}: {name}: existing value {theirs[name]!r}, requested {setting!r}")
+        if existing.data.get("files") != description.data["files"] or existing.contract != description.contract:
+            raise FolderConflict(f"{self.path}: trained on another dataset ({existing.data.get('where')})")
 
     def keep_metrics(self, epochs: int) -> None:
-        """Drop the lines of epochs that will be trained again, and half a line that a kill may have left."""
+        """Drop the lines of epochs that will be trained again, and a partial line left by a killed process."""
         kept = [line for line in self.read_metrics() if line["epoch"] < epochs]
         write(self.metrics, "".join(json.dumps(line) + "\n" for line in kept).encode())
 
@@ -222,7 +230,7 @@ class Run:
             with self.metrics.open("a") as file:
                 file.write(json.dumps(line) + "\n")
         except OSError as error:
-            raise Failed(f"{self.metrics}: cannot be written: {error.strerror}") from error
+            raise Failed(f"{self.metrics}: cannot write: {error.strerror}") from error
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """The lines of ``metrics.jsonl``."""

@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from aegen.card.frontmatter import front_matter
-from aegen.card.render import CARD, COMPANIONS, Terms, write_card
+from aegen.card.companions import CARD, COMPANIONS
+from aegen.card.header import Terms
+from aegen.card.render import write_card
 from aegen.core.errors import BadData, FolderConflict, InvalidSpec
 from aegen.dataset.commands import commands
 from aegen.dataset.folder import Folder
@@ -26,6 +27,7 @@ from aegen.experts.expert import Expert
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
+from tests.pages import ATTACK, check_inert, code_blocks, code_spans, head_and_body
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_UPDATE_DOWNLOAD_COUNTS": "0", "HF_HUB_DISABLE_TELEMETRY": "1"}
 TEXTS = "wrong,right\nteh,the\nhte,the\nrecieve,receive\nadress,address\nfine,fine\n"
@@ -90,7 +92,7 @@ def test_the_page_says_what_the_shards_say(place, name):
     assert f"| pairs | {len(pairs):,} |" in page and f" {unchanged:,} in train (" in page
     steps = pq.read_table(place / name / "expert" / "train-00000-of-00001.parquet")
     assert f"| expert: steps | {len(steps):,} |" in page
-    assert "arxiv.org/abs/2210.12276" in page and "$" not in page
+    assert "arxiv.org/abs/2210.12276" in page and "{{" not in page and "{%" not in page
 
 
 def test_overlap_is_counted(place):
@@ -168,7 +170,7 @@ def test_without_the_extra_there_are_no_pictures(place, tmp_path):
 
 def test_somebody_elses_page_is_not_overwritten(tmp_path):
     (tmp_path / CARD).write_text("# Mine")
-    with pytest.raises(FolderConflict, match="README.md: not a card"):
+    with pytest.raises(FolderConflict, match="README.md: not rendered by aegen"):
         pipeline.generate(Spec("aor", 10, 4, 20), Folder(tmp_path), Local())
     assert files(tmp_path) == {CARD: b"# Mine"}
 
@@ -189,11 +191,6 @@ def test_pairs_alone_have_a_card(run, tmp_path):
     run("generate", "aor", "--n", 10, "--l", 4, "--d", 20, "--out", "d")
     assert header(tmp_path / "d")["configs"][0]["default"] is True
     assert "aegen trajectories" in (tmp_path / "d" / CARD).read_text()
-
-
-def test_front_matter_is_yaml():
-    fields = {"a": 'x: "y" #z', "b": [1, {"c": [], "d": {"e": None}}, "- f"], "g": {"h": [["i"], ["no", True]]}}
-    assert yaml.safe_load(front_matter(fields).split("---\n")[1]) == fields
 
 
 @kinds
@@ -235,3 +232,53 @@ def test_a_manifest_that_lies_gets_no_card(place, tmp_path, part, change):
     with pytest.raises(BadData):
         write_card(Folder(tmp_path / "words"), Folder(tmp_path / "words").manifest())
     assert files(tmp_path) == before
+
+
+def test_texts_of_strangers_are_shown_and_nothing_more(tmp_path):
+    """Rows and the name of their file hold Markdown, HTML and YAML; the page has the same parts as any other."""
+    name = "@we`ird``|<b>---.jsonl"
+    text = "``` |\n````\n# Owned\n---\n<img onerror=x>"
+    lines = [json.dumps({"source": f"{text} {number}", "target": f"{text} x"}) for number in range(3)]
+    (tmp_path / name).write_text("\n".join(lines))
+    folder = Folder(tmp_path / "d")
+    pipeline.import_pairs(Import((tmp_path / name,), split="100/0/0"), folder)
+    pipeline.add_expert(folder, Expert.of("text"), Local())
+    page = (tmp_path / "d" / CARD).read_text()
+    assert head_and_body(page)[0]["license"] == "unknown"
+    text = check_inert(page, headings=8)
+    assert "Owned" not in text and "onerror" not in text
+    blocks, rest = code_blocks(head_and_body(page)[1])
+    assert any("onerror" in block for block in blocks) and any(name in block for block in blocks)
+    assert name in [span.strip() for span in code_spans(rest)[0]]
+    write_card(folder, folder.manifest())  # a card like this one is still recognised as ours
+    assert (tmp_path / "d" / CARD).read_text() == page
+
+
+def test_what_a_manifest_says_is_shown_and_nothing_more(place, tmp_path):
+    shutil.copytree(place / "words", tmp_path / "words")
+    usual = check_inert((tmp_path / "words" / CARD).read_text(), headings=8)
+    path = tmp_path / "words" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["spec"]["expert"]["backend"] = {ATTACK: ATTACK}
+    manifest["spec"]["pairs"]["inputs"] = [{"name": f"words.csv{ATTACK}", "sha256": ATTACK}]
+    path.write_text(json.dumps(manifest))
+    write_card(Folder(tmp_path / "words"), Folder(tmp_path / "words").manifest())
+    text = check_inert((tmp_path / "words" / CARD).read_text(), headings=8)
+    assert len(text.splitlines()) == len(usual.splitlines())
+
+
+@pytest.mark.parametrize("licence,language", [("on", "no"), ("1.0", "null"), ("0x1f", "y")])
+def test_terms_that_yaml_has_another_meaning_for_stay_texts(place, run, tmp_path, licence, language):
+    shutil.copytree(place / "words", tmp_path / "words")
+    run("card", "words", "--license", licence, "--language", language)
+    assert header(tmp_path / "words")["license"] == licence and header(tmp_path / "words")["language"] == [language]
+    folder = Folder(tmp_path / "words")
+    assert Terms.of(folder, folder.manifest()) == Terms(licence, language)
+
+
+@pytest.mark.parametrize("head", ['license: "@x"', "license: [mit]", "license: |\n  mit\n  x", "language: en", "{"])
+def test_terms_on_a_strangers_card_are_checked(place, tmp_path, head):
+    shutil.copytree(place / "words", tmp_path / "words")
+    (tmp_path / "words" / CARD).write_text(f"---\n{head}\n---\n<!-- Rendered by `aegen card` -->\n")
+    folder = Folder(tmp_path / "words")
+    assert Terms.of(folder, folder.manifest()) == Terms()

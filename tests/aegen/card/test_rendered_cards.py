@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from aegen.card.collection import collection
-from aegen.card.render import CARD
+from aegen.card.companions import CARD
 from aegen.dataset.folder import Folder
 from aegen.engines.local import Local
 from aegen.pairs.spec import Spec

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from tests.trainer.reference import write_shard
 from trainer.cli import main
 from trainer.training.checkpoint import load_checkpoint
-from trainer.training.run import Run, sealed
+from trainer.training.run import RunFolder, sealed
 
 FIT = ["--preset", "cpu", "--width", 16, "--layers", 1, "--batch", 64, "--device", "cpu", "--threads", 1]
 
@@ -56,7 +56,7 @@ def test_a_missing_package_is_named(insert, command, tmp_path):
     package.mkdir()
     (package / "__init__.py").write_text("raise ModuleNotFoundError('no torch', name='torch')\n")
     done = command("fit", insert, "--out", tmp_path / "run", code=2)
-    assert done.stderr == 'Error: this needs the package torch: pip install "aegen[train]"\n'
+    assert done.stderr == "Error: this needs the package torch: pip install aegen-trainer\n"
 
 
 ALL = """
@@ -158,7 +158,7 @@ def test_models_are_listed_with_their_parameters(insert):
 def test_bad_input_gets_one_line(insert, datasets, run, tmp_path):
     out = tmp_path / "out"
     assert "no manifest.json" in refuse("fit", tmp_path, "--out", out)
-    assert "no model 'gpt'" in refuse("fit", insert, *FIT, "--model", "gpt", "--out", out)
+    assert "unknown model 'gpt'" in refuse("fit", insert, *FIT, "--model", "gpt", "--out", out)
     assert "batch: from 1" in refuse("fit", insert, *FIT, "--batch", 0, "--out", out)
     assert "even number" in refuse("fit", insert, *FIT, "--width", 15, "--out", out)
     assert "--resume" in refuse("fit", insert, *FIT, "--out", run)
@@ -212,7 +212,7 @@ def test_folders_that_cannot_be_are_wrong_use(insert, tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("loop")
     for out in (tmp_path / "file" / "run", tmp_path / "loop" / "run", tmp_path / ("x" * 300), "/proc/run"):
-        assert f"{out}: cannot be written: " in refuse("fit", insert, *FIT, "--out", out)
+        assert f"{out}: cannot write: " in refuse("fit", insert, *FIT, "--out", out)
 
 
 def test_a_refused_run_leaves_no_empty_folder(insert, tmp_path):
@@ -221,7 +221,7 @@ def test_a_refused_run_leaves_no_empty_folder(insert, tmp_path):
     (tmp_path / "mine").mkdir()
     refuse("fit", tmp_path, *FIT, "--out", tmp_path / "mine")
     assert (tmp_path / "mine").is_dir()  # not made by us
-    rival = Run(tmp_path / "rival")
+    rival = RunFolder(tmp_path / "rival")
     rival.hold()
     assert "another process" in refuse("fit", insert, *FIT, "--out", tmp_path / "rival")
     assert (tmp_path / "rival").is_dir()  # not ours either, and in use
@@ -273,11 +273,11 @@ def test_an_interrupt_saves_and_says_so(command, insert, tmp_path):
 
 
 ROWS = {
-    "no beginning": (lambda row: row | {"step": 1}, "a row before the first step of a game"),
-    "no action": (lambda row: row | {"action": None}, "a row with an empty cell"),
-    "half an action": (lambda row: row | {"action": [None, "1"]}, "a row with an empty cell"),
-    "an empty action": (lambda row: row | {"action": []}, "without an action"),
-    "no step": (lambda row: row | {"step": None}, "a row with an empty cell"),
+    "no beginning": (lambda row: row | {"step": 1}, "a row precedes the first step of its game"),
+    "no action": (lambda row: row | {"action": None}, "null value in a row"),
+    "half an action": (lambda row: row | {"action": [None, "1"]}, "null value in a row"),
+    "an empty action": (lambda row: row | {"action": []}, "has no action"),
+    "no step": (lambda row: row | {"step": None}, "null value in a row"),
 }
 
 

@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.trainer import reference
-from trainer.core.config import preset
 from trainer.core.description import read_manifest
 from trainer.core.errors import BadData, TrainerError
 from trainer.core.format import MAX_TOKEN, MAX_VOCABULARY, VERSION
@@ -18,7 +17,8 @@ from trainer.data import encode as steps_module
 from trainer.data.contract import Contract, merge
 from trainer.data.dataset import Dataset
 from trainer.data.encode import load_pairs, load_steps
-from trainer.training.fit import fit
+from trainer.training.fit import train
+from trainer.training.presets import preset
 
 
 def load(folder, config="augmented", split="train"):
@@ -93,7 +93,7 @@ def test_a_source_outside_the_vocabulary_is_marked(tmp_path):
     assert load_pairs(dataset, "validation", contract).playable.tolist() == [False, False, True]
     steps = load_steps(dataset, dataset.footers("expert", "validation"), contract, strict=False)
     assert (steps.skipped, len(steps), steps.trajectories) == (3, 1, 3)
-    with pytest.raises(BadData, match="does not fit"):
+    with pytest.raises(BadData, match="does not match the shard"):
         load_steps(dataset, dataset.footers("expert", "validation"), contract)
 
 
@@ -144,7 +144,7 @@ def test_rows_that_contradict_their_description_are_refused(insert, tmp_path):
     name = "augmented/train-00000-of-00001.parquet"
     tokens = json.loads(reference.pq.read_schema(insert / name).metadata[b"aegen"])["state_tokens"]
     folder = rewrite(copy(insert, tmp_path), name, state_tokens=[t for t in tokens if t != "2"])
-    with pytest.raises(BadData, match="does not fit its own description"):
+    with pytest.raises(BadData, match="does not match the shard's description"):
         load(folder)
 
 
@@ -233,28 +233,29 @@ LOADERS = """
 import resource, sys, torch
 resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
 import pyarrow as pa
-from trainer.data.stream import Stream
-from trainer.core.config import preset
-from trainer.data.contract import Contract
-from trainer.data.dataset import Dataset
 from trainer.core.device import Runtime
 from trainer.core.errors import BadData
-from trainer.training.demonstrations import load_held_out, open_training
+from trainer.data.contract import Contract
+from trainer.data.dataset import Dataset
+from trainer.data.demonstrations import load_held_out
 from trainer.data.encode import encode_actions, load_pairs
+from trainer.data.stream import StreamSampler
+from trainer.models.zoo import open_demonstrations
+from trainer.training.presets import preset
 data = Dataset(sys.argv[1])
-_, contract = open_training(data, preset("cpu"))
-_, text = open_training(data, preset("cpu", model="end2end"))
+contract = open_demonstrations(data, preset("cpu")).contract
+text = open_demonstrations(data, preset("cpu", model="end2end")).contract
 tags = Contract.parse(contract.to_json() | {
     "slots": ["tags"], "action_tokens": ["KEEP"], "action_length": contract.max_state + 1
 }, "tags")
-streamed = Stream(
+streamed = StreamSampler(
     data, data.footers("expert", "validation"), contract, preset("cpu", stream=True), Runtime(torch.device("cpu"))
 )
 loaders = {
     "expert": lambda: load_held_out(data, "validation", contract),
     "pairs/validation": lambda: load_pairs(data, "validation", contract),
     "pairs": lambda: load_held_out(data, "validation", text),
-    "data/expert": lambda: next(streamed.turns(0)),
+    "data/expert": lambda: next(streamed.updates(0)),
     "tags": lambda: encode_actions(pa.array([["KEEP"]] * 40_000), tags, "tags"),
 }
 for name, load in loaders.items():
@@ -262,7 +263,7 @@ for name, load in loaders.items():
         load()
         sys.exit(f"{name} was read")
     except BadData as error:
-        assert f"{name}: its rows would take" in str(error), error
+        assert f"{name}: the rows would need" in str(error), error
 peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(int(peak.split()[1]) >> 10)
 """
@@ -288,22 +289,22 @@ def test_texts_are_counted_before_they_are_words(insert, monkeypatch):
     contract = dataset.contract(dataset.footers("augmented", "train"))
     monkeypatch.setattr(steps_module, "GAME", 1)
     monkeypatch.setattr(steps_module, "MAX_TABLE", 1 << 11)  # more than the ids need
-    with pytest.raises(BadData, match="pairs/validation: its rows would take"):
+    with pytest.raises(BadData, match="pairs/validation: the rows would need"):
         load_pairs(dataset, "validation", contract)
 
 
 HOLLOW = """
 import resource, sys
 from pathlib import Path
-from trainer.core.config import preset
 from trainer.core.errors import BadData
 from trainer.core.progress import Reporter
-from trainer.training.fit import fit
+from trainer.training.fit import train
+from trainer.training.presets import preset
 resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
 for number, changes in enumerate(({}, {"stream": True})):
     try:
         config = preset("cpu", width=8, layers=1, updates=1, **changes)
-        fit(sys.argv[1], config, Path(sys.argv[2], str(number)), device="cpu", reporter=Reporter(quiet=True))
+        train(sys.argv[1], config, Path(sys.argv[2], str(number)), device="cpu", reporter=Reporter(quiet=True))
         sys.exit("it was read")
     except BadData as error:
         print(error)
@@ -350,7 +351,7 @@ def test_texts_that_are_none_are_named(insert, tmp_path, name, column, changes):
     in_step(folder, file)
     config = preset("cpu", width=8, layers=1, updates=1, **changes)
     with pytest.raises(BadData, match=rf"{file}: .*UTF8"):
-        fit(folder, config, tmp_path / "run", device="cpu", reporter=Reporter(quiet=True))
+        train(folder, config, tmp_path / "run", device="cpu", reporter=Reporter(quiet=True))
 
 
 @pytest.mark.parametrize("tags", [False, True])
@@ -359,7 +360,7 @@ def test_an_empty_cell_is_named(tmp_path, tags):
     name = f"{'tags' if tags else 'augmented'}/train-00000-of-00001.parquet"
     rows = reference.pq.read_table(folder / name).to_pylist()
     for column in rows[0]:
-        with pytest.raises(BadData, match="a row with an empty cell"):
+        with pytest.raises(BadData, match="null value in a row"):
             load(replaced(folder, name, [rows[0] | {column: None}, *rows[1:]]), name.partition("/")[0])
 
 
@@ -376,8 +377,8 @@ GAMES = {
 def test_demonstrations_that_are_no_games_are_not_followed(tmp_path, case):
     folder, name = reference.small_dataset(tmp_path / "data", "edit"), "augmented/train-00000-of-00001.parquet"
     rows = reference.pq.read_table(folder / name).to_pylist()
-    fit(folder, preset("fast", updates=1), tmp_path / "sound", device="cpu", reporter=Reporter(quiet=True))
+    train(folder, preset("fast", updates=1), tmp_path / "sound", device="cpu", reporter=Reporter(quiet=True))
     long = next(at for at in range(len(rows)) if rows[at]["step"] == 0 and rows[at + 1]["step"] == 1)
     replaced(folder, name, GAMES[case](rows[long:]))
-    with pytest.raises(BadData, match="data/augmented: a trajectory whose actions do not lead"):
-        fit(folder, preset("fast", updates=1), tmp_path / "run", device="cpu", reporter=Reporter(quiet=True))
+    with pytest.raises(BadData, match="data/augmented: the actions of a trajectory do not lead"):
+        train(folder, preset("fast", updates=1), tmp_path / "run", device="cpu", reporter=Reporter(quiet=True))

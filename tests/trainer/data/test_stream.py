@@ -15,14 +15,15 @@ import torch
 from msgspec import structs
 
 from tests.trainer.reference import small_dataset
-from trainer.core.config import preset
 from trainer.core.device import Runtime
 from trainer.core.progress import Reporter
 from trainer.data import dataset as data_module
 from trainer.data.dataset import Dataset, leading
-from trainer.data.stream import Stream
+from trainer.data.stream import StreamSampler
+from trainer.models.zoo import open_demonstrations
 from trainer.training.checkpoint import load_checkpoint
-from trainer.training.fit import fit, open_training
+from trainer.training.fit import train
+from trainer.training.presets import preset
 
 QUIET = {"device": "cpu", "reporter": Reporter(quiet=True)}
 
@@ -47,7 +48,7 @@ def test_the_loss_of_a_stream_is_that_of_the_same_data_in_memory(tmp_path):
     for seed in range(2):
         for name, changes in ways.items():
             out = tmp_path / f"{name}-{seed}"
-            fit(data, preset("cpu", **settings, **changes, validate_every=99, seed=seed), out, **QUIET)
+            train(data, preset("cpu", **settings, **changes, validate_every=99, seed=seed), out, **QUIET)
             curves[name].append(losses(out, [40, 100, 150, 200, 250]))
             held_out[name].append(story(out)[-1]["validation"]["loss"])
     memory, stream = (np.array(curves[name]) for name in ways)
@@ -61,16 +62,16 @@ def test_a_batch_of_a_stream_comes_from_the_whole_window(tmp_path):
     """However the shards are sorted: as many row groups meet in a batch as in one drawn by chance."""
     data = Dataset(small_dataset(tmp_path, "edit", train=300, shards=4, row_group_size=100))
     config = preset("cpu", stream=True, stream_rows=800, batch=16)
-    footers, contract = open_training(data, config)
-    stream = Stream(data, footers, contract, config, Runtime(torch.device("cpu")))
+    demonstrations = open_demonstrations(data, config)
+    stream = StreamSampler(data, demonstrations.footers, demonstrations.contract, config, Runtime(torch.device("cpu")))
     homes = defaultdict(set)
     for home in stream.groups:
         steps = stream._load([home])
         for row in steps_of(steps.batch(torch.arange(len(steps)))):
             homes[row].add(home)
     met = []
-    for turn in stream.turns(0):
-        known = [homes[row] for row in steps_of(turn.batch) if len(homes[row]) == 1]
+    for update in stream.updates(0):
+        known = [homes[row] for row in steps_of(update.batch) if len(homes[row]) == 1]
         met.append(len(set.union(*known)) / len(known))
     groups = len(stream.windows(0)[0])
     expected = groups * (1 - (1 - 1 / groups) ** 16) / 16
@@ -86,11 +87,13 @@ def steps_of(batch):
 @pytest.mark.parametrize("world", [2, 3])
 def test_ranks_read_disjoint_row_groups_and_together_all(tmp_path, world):
     data = Dataset(small_dataset(tmp_path, "edit", train=100, shards=3, row_group_size=40))
-    footers, contract = open_training(data, preset("cpu"))
+    demonstrations = open_demonstrations(data, preset("cpu"))
     config = preset("cpu", stream=True, stream_rows=100)
     read = []
     for rank in range(world):
-        stream = Stream(data, footers, contract, config, Runtime(torch.device("cpu"), rank, world))
+        stream = StreamSampler(
+            data, demonstrations.footers, demonstrations.contract, config, Runtime(torch.device("cpu"), rank, world)
+        )
         original = data.read_groups
 
         def watch(shard, groups, most, rank=rank, original=original):
@@ -102,20 +105,24 @@ def test_ranks_read_disjoint_row_groups_and_together_all(tmp_path, world):
             stream._load(window)
         data.read_groups = original
     places = [place[1:] for place in read]
-    assert len(set(places)) == len(places) == sum(len(footer.groups) for footer in footers)
+    assert len(set(places)) == len(places) == sum(len(footer.groups) for footer in demonstrations.footers)
     assert {rank for rank, *_ in read} == set(range(world))
 
 
 def test_any_position_of_a_stream_can_be_resumed(tmp_path):
     data = Dataset(small_dataset(tmp_path, "edit", train=100, shards=2, row_group_size=50))
-    footers, contract = open_training(data, preset("cpu"))
-    stream = Stream(
-        data, footers, contract, preset("cpu", stream=True, stream_rows=60, batch=16), Runtime(torch.device("cpu"))
+    demonstrations = open_demonstrations(data, preset("cpu"))
+    stream = StreamSampler(
+        data,
+        demonstrations.footers,
+        demonstrations.contract,
+        preset("cpu", stream=True, stream_rows=60, batch=16),
+        Runtime(torch.device("cpu")),
     )
-    whole = list(stream.turns(1))
-    assert len({turn.window for turn in whole}) > 1
+    whole = list(stream.updates(1))
+    assert len({update.window for update in whole}) > 1
     for at in range(0, len(whole), 5):
-        again = next(stream.turns(1, whole[at].window, whole[at].index))
+        again = next(stream.updates(1, whole[at].window, whole[at].index))
         assert torch.equal(again.batch.states, whole[at].batch.states)
         assert torch.equal(again.batch.actions, whole[at].batch.actions)
 
@@ -132,7 +139,7 @@ def test_the_validation_of_a_stream_is_bounded_too(run, tmp_path):
     some = sum(footer.shard.rows for footer in leading(footers, 20))
     settings = {"width": 16, "layers": 1, "batch": 16, "updates": 2}
     for name, changes, games in (("memory", {}, 30), ("stream", {"stream": True, "stream_rows": 80}, some)):
-        fit(tmp_path / "data", preset("cpu", **settings, **changes), tmp_path / name, **QUIET)
+        train(tmp_path / "data", preset("cpu", **settings, **changes), tmp_path / name, **QUIET)
         assert story(tmp_path / name)[-1]["validation"]["pairs"] == games
 
 
@@ -158,7 +165,7 @@ main()
 def test_an_interrupt_does_not_wait_for_a_read(command, tmp_path):
     data = small_dataset(tmp_path / "data", "edit", train=60, held_out=4, shards=3)
     settings = {"width": 8, "layers": 1, "batch": 16, "updates": 60, "stream": True, "stream_rows": 10}
-    fit(data, preset("cpu", **settings), tmp_path / "whole", **QUIET)
+    train(data, preset("cpu", **settings), tmp_path / "whole", **QUIET)
     options = [
         f"--{name.replace('_', '-')}" + (f"={value}" if value is not True else "") for name, value in settings.items()
     ]
@@ -175,7 +182,7 @@ def test_an_interrupt_does_not_wait_for_a_read(command, tmp_path):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=120)  # the read would take longer
     assert process.returncode == 130 and errors.splitlines()[-1].startswith("Error: stopped in epoch 0"), errors
-    fit(data, preset("cpu", **settings), tmp_path / "cut", **QUIET, resume=True)
+    train(data, preset("cpu", **settings), tmp_path / "cut", **QUIET, resume=True)
     for name in ("last", "best"):
         one, two = (load_checkpoint(tmp_path / run / f"{name}.safetensors")[0] for run in ("whole", "cut"))
         assert one.keys() == two.keys() and all(one[key].equal(two[key]) for key in one)
@@ -183,19 +190,20 @@ def test_an_interrupt_does_not_wait_for_a_read(command, tmp_path):
 
 MEASURE = """
 import sys, torch
-from trainer.data.stream import Stream
-from trainer.core.config import preset
-from trainer.data.dataset import Dataset, leading
 from trainer.core.device import Runtime
-from trainer.training.fit import open_training
+from trainer.data.dataset import Dataset
+from trainer.data.stream import StreamSampler
+from trainer.models.zoo import open_demonstrations
+from trainer.training.presets import preset
 torch.set_num_threads(1)
 data = Dataset(sys.argv[1])
 config = preset("cpu", stream=True, stream_rows=int(sys.argv[2]), batch=1024)
-stream = Stream(data, *open_training(data, config), config, Runtime(torch.device("cpu")))
+found = open_demonstrations(data, config)
+stream = StreamSampler(data, found.footers, found.contract, config, Runtime(torch.device("cpu")))
 steps, peaks = 0, []
 for epoch in range(int(sys.argv[3])):
-    for turn in stream.turns(epoch):
-        steps += len(turn.batch.actions)
+    for update in stream.updates(epoch):
+        steps += len(update.batch.actions)
     peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))  # rusage has the parent's too
     peaks.append(int(peak.split()[1]) // 1024)
     print(epoch, f"{steps:,} steps, peak {peaks[-1]} MB", flush=True)
@@ -229,18 +237,21 @@ def test_descriptions_are_not_kept(tmp_path, monkeypatch):
     dataset, config = Dataset(data), preset("cpu", stream=True)
     expected = dataset.contract(dataset.footers("augmented", "train"))
     tracemalloc.start()
-    footers, contract = open_training(dataset, config)
-    stream = Stream(dataset, footers, contract, config, Runtime(torch.device("cpu")))
+    demonstrations = open_demonstrations(dataset, config)
+    stream = StreamSampler(
+        dataset, demonstrations.footers, demonstrations.contract, config, Runtime(torch.device("cpu"))
+    )
     now, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert contract == expected and len(stream.shards) == 40
+    assert demonstrations.contract == expected and len(stream.shards) == 40
     assert now < 1 << 20 and peak < 10 << 20  # all of them are 16 MB
 
 
 def test_a_row_group_of_nothing_is_not_waited_for(tmp_path):
     data = Dataset(small_dataset(tmp_path, "edit", train=40, shards=2, row_group_size=30))
     config = preset("cpu", stream=True, stream_rows=10, batch=8)
-    footers, contract = open_training(data, config)
+    demonstrations = open_demonstrations(data, config)
+    footers, contract = demonstrations.footers, demonstrations.contract
     claims = [replace(footer, groups=(*footer.groups, 0)) for footer in footers]
-    streams = [Stream(data, some, contract, config, Runtime(torch.device("cpu"))) for some in (footers, claims)]
+    streams = [StreamSampler(data, some, contract, config, Runtime(torch.device("cpu"))) for some in (footers, claims)]
     assert streams[0].groups == streams[1].groups

@@ -2,14 +2,13 @@ import pytest
 import torch
 
 from tests.trainer.reference import SLOTS, judge
-from trainer.core.config import preset
 from trainer.data.dataset import Dataset
 from trainer.data.encode import load_pairs
 from trainer.game.environment import Environment, Verdict
 from trainer.game.play import act, ending, pack, play, score, unpack
 from trainer.models.policy import Policy
-from trainer.models.zoo import build_model
-from trainer.training.fit import open_training
+from trainer.models.zoo import build_model, open_demonstrations
+from trainer.training.presets import preset
 
 
 def plain_loop(policy, contract, sources):
@@ -36,7 +35,7 @@ def plain_loop(policy, contract, sources):
 @pytest.mark.parametrize("design", SLOTS)
 def test_the_batched_game_is_the_plain_game(datasets, design):
     dataset = Dataset(datasets[design])
-    _, contract = open_training(dataset, preset("cpu"))
+    contract = open_demonstrations(dataset, preset("cpu")).contract
     pairs = load_pairs(dataset, "train", contract)
     names = ("", *contract.state_tokens)
     seen = set()
@@ -86,12 +85,11 @@ class Script(Policy):
 
 def test_a_perfect_agent_scores_full_and_is_never_asked_in_vain(tmp_path):
     from tests.trainer.reference import pairs_of, write_dataset
-    from trainer.data.encode import load_steps
 
     pairs = list({source: (source, target) for source, target in pairs_of("edit", 80)}.values())
     dataset = Dataset(write_dataset(tmp_path, "edit", {"train": pairs, "test": [*pairs, (("x",), ("7",))]}))
-    footers, contract = open_training(dataset, preset("cpu", train_on="expert"))
-    steps = load_steps(dataset, footers, contract)
+    demonstrations = open_demonstrations(dataset, preset("cpu", train_on="expert"))
+    contract, steps = demonstrations.contract, demonstrations.steps
     script = Script(contract, steps)
     conflicts = len(steps) - len(script.book)
     scores = score(script, Environment(contract), contract, load_pairs(dataset, "test", contract), slice(None))

@@ -1,25 +1,22 @@
 """The baselines that are no agents: their games against a plain second opinion, and that they learn."""
 
-import json
 import random
-import shutil
 
 import pytest
 import torch
 
-from tests.trainer.reference import pairs_of, tag_rounds, tagged, write_dataset
+from tests.trainer.reference import pairs_of, small_dataset, tag_rounds, tagged, write_dataset
 from trainer.agent import Agent
-from trainer.core.config import preset
-from trainer.core.errors import BadData, InvalidConfig, NoLessons
+from trainer.core.errors import BadData, InvalidConfig, MissingShards
 from trainer.core.progress import Reporter
 from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset
-from trainer.game.baselines import rules_of, spoken
+from trainer.game.baselines import rules_of, without_padding
 from trainer.game.environment import Verdict
 from trainer.models.layers import IMPOSSIBLE
-from trainer.models.zoo import MODELS, build_model
-from trainer.training.demonstrations import load_lessons, open_training
-from trainer.training.fit import fit
+from trainer.models.zoo import MODELS, build_model, open_demonstrations
+from trainer.training.fit import train
+from trainer.training.presets import preset
 
 QUIET = {"device": "cpu", "reporter": Reporter(quiet=True)}
 BASELINES = [name for name, kind in MODELS.items() if kind.learns_from]
@@ -36,8 +33,8 @@ def lessons(tmp_path_factory):
 
 def opened(folder, model, **changes):
     dataset, config = Dataset(folder), preset("cpu", model=model, width=16, **changes)
-    footers, contract = open_training(dataset, config)
-    return config, contract, load_lessons(dataset, footers, contract)
+    demonstrations = open_demonstrations(dataset, config)
+    return config, demonstrations.contract, demonstrations.steps
 
 
 @pytest.mark.parametrize("model", BASELINES)
@@ -47,7 +44,7 @@ def test_every_baseline_learns_its_lessons_by_heart(lessons, tmp_path, model):
         validate_every=50, schedule="cosine", train_on="expert",
         updates=1000 if model == "tagging" else 500,  # most tags are KEEP, and teach little
     )  # fmt: skip
-    fit(lessons, config, tmp_path / "run", **QUIET)
+    train(lessons, config, tmp_path / "run", **QUIET)
     agent = Agent.from_pretrained(tmp_path / "run")
     assert agent.evaluate(split="train")["sequence_accuracy"] == 100
     game = agent.edit(" ".join(pairs_of("edit", 200)[0][0]))
@@ -69,14 +66,11 @@ def test_what_each_of_them_reads(lessons):
         assert (tuple(words), tuple(written)) in {(s, t) for s, t in pairs_of("edit", 200)}
 
 
-def test_recurrence_needs_variants_where_a_task_has_them(datasets, tmp_path):
-    with pytest.raises(NoLessons, match="--variants 4"):
+def test_recurrence_needs_variants_unless_a_target_has_one_source(datasets, tmp_path):
+    with pytest.raises(MissingShards, match="--variants 4"):
         opened(datasets["edit"], "recurrence")
-    copy = shutil.copytree(datasets["edit"], tmp_path / "aor")
-    manifest = json.loads((copy / "manifest.json").read_text())
-    manifest["spec"]["pairs"] = {"task": "aor"}
-    (copy / "manifest.json").write_text(json.dumps(manifest))
-    assert len(opened(copy, "recurrence")[2]) == len(opened(copy, "recurrence-star")[2])
+    folder = small_dataset(tmp_path, "edit", one_source=True)
+    assert len(opened(folder, "recurrence")[2]) == len(opened(folder, "recurrence-star")[2])
 
 
 def test_recurrence_is_trained_without_what_the_paper_added():
@@ -144,7 +138,7 @@ def test_a_text_ends_with_done_or_with_the_steps(lessons):
     found = words(contract, after, sizes)
     assert found[0] == ["+", "+"] and found[1] == ["3", "+", "4", "=", "7"]
     assert found[2] == ["+"] * min(contract.action_length, contract.max_state)
-    assert spoken(contract, ["+", "DONE", "+"], 5) == ("+", "DONE")
+    assert without_padding(contract, ["+", "DONE", "+"], 5) == ("+", "DONE")
 
 
 @pytest.mark.parametrize("model", ["end2end", "tagging"])
@@ -185,9 +179,9 @@ def test_what_is_missing_or_foreign_is_named(lessons, tmp_path):
     pairs = pairs_of("insert", 8)
     folder = write_dataset(tmp_path / "data", "insert", {"train": pairs, "validation": pairs}, task="aor")
     with pytest.raises(BadData, match="--design tags"):
-        fit(folder, preset("cpu", model="tagging"), tmp_path / "run", **QUIET)
-    with pytest.raises(InvalidConfig, match="held in memory"):
-        fit(folder, preset("cpu", model="end2end", stream=True), tmp_path / "run", **QUIET)
+        train(folder, preset("cpu", model="tagging"), tmp_path / "run", **QUIET)
+    with pytest.raises(InvalidConfig, match="use it without --stream"):
+        train(folder, preset("cpu", model="end2end", stream=True), tmp_path / "run", **QUIET)
     _, contract, _ = opened(lessons, "tagging")
     with pytest.raises(InvalidConfig, match="model ar plays edits, the data shows tags"):
         build_model(preset("cpu", model="ar", width=16), contract)

@@ -4,22 +4,20 @@ import pytest
 import torch
 
 from tests.trainer.reference import write_dataset
-from trainer.core.config import preset
 from trainer.core.errors import InvalidConfig
 from trainer.data.dataset import Dataset
-from trainer.data.encode import load_steps
-from trainer.models.zoo import MODELS, build_model, count_parameters, find_model
-from trainer.training.fit import open_training
+from trainer.models.zoo import MODELS, build_model, count_parameters, find_model, open_demonstrations
+from trainer.training.presets import preset
 
 SMALL = {"width": 16, "layers": 0}
-AGENTS = [name for name, kind in MODELS.items() if kind.game == "edits" and kind.learns_from_steps]
+AGENTS = [name for name, kind in MODELS.items() if kind.game == "edits" and kind.streamable]
 DISTINCT = [name for name in AGENTS if "recurrence" not in name]  # those are AR, trained otherwise
 
 
 def opened(folder):
     dataset = Dataset(folder)
-    footers, contract = open_training(dataset, preset("cpu"))
-    return contract, load_steps(dataset, footers, contract)
+    demonstrations = open_demonstrations(dataset, preset("cpu"))
+    return demonstrations.contract, demonstrations.steps
 
 
 def build(name, contract, **changes):
@@ -30,7 +28,7 @@ def build(name, contract, **changes):
 def test_every_name_builds_its_own_class():
     assert len(set(MODELS.values())) == len(MODELS)
     assert all(find_model(name) is kind for name, kind in MODELS.items())
-    with pytest.raises(InvalidConfig, match="no model 'transformer': there are ar, ar-star"):
+    with pytest.raises(InvalidConfig, match="unknown model 'transformer'; models: ar, ar-star"):
         find_model("transformer")
 
 

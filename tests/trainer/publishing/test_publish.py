@@ -1,7 +1,9 @@
 """Publishing and loading through the real clients, on loopback."""
 
+import ast
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,13 +12,14 @@ import pytest
 import torch
 
 from tests.hub import Hub, Repository
+from tests.pages import ATTACK, check_inert, code_blocks, head_and_body
 from trainer.agent import Agent
-from trainer.core.config import preset
 from trainer.core.errors import BadData, FolderConflict
 from trainer.core.progress import Reporter
 from trainer.publishing.publish import publish
 from trainer.training.checkpoint import digest, load_checkpoint, save_checkpoint
-from trainer.training.fit import fit
+from trainer.training.fit import train as fit
+from trainer.training.presets import preset
 from trainer.training.run import sealed
 
 TEXT = "3 6 2 5"
@@ -47,8 +50,7 @@ def test_the_card_states_what_was_measured(run, datasets, tmp_path):
     publish(copy, str(tmp_path / "agent"))
     card = (tmp_path / "agent" / "README.md").read_text()
     assert f"| test | 16 | {result['token_accuracy']:.2f} % |" in card and "| validation | 16 |" in card
-    front = dict(line.split(": ", 1) for line in card.split("---\n")[1].splitlines())
-    test = json.loads(front["model-index"])[0]["results"][0]
+    test = head_and_body(card)[0]["model-index"][0]["results"][0]
     assert test["metrics"][2] == {
         "type": "equation_accuracy",
         "name": "Equation accuracy",
@@ -145,7 +147,8 @@ def test_all_files_are_of_one_commit(datasets, tmp_path):
     with Hub() as hub:
         hub.add_folder("datasets", "org/data", datasets["insert"])
         code = (
-            "import os, sys; from trainer.data.dataset import Dataset, PAIR_COLUMNS; dataset = Dataset('org/data')\n"
+            "import os, sys; from trainer.core.format import PAIR_COLUMNS; from trainer.data.dataset import Dataset\n"
+            "dataset = Dataset('org/data')\n"
             "print(dataset.where, flush=True); sys.stdin.readline()\n"
             "print(dataset.read(dataset.select('pairs', 'train')[0], PAIR_COLUMNS).num_rows, flush=True)\n"
             "os._exit(0)"  # as our commands do: threads of Arrow may need Python while it ends
@@ -170,10 +173,10 @@ def test_a_repository_is_what_it_should_be(command, run, tmp_path):
         hub.repositories["models", "org/agent"] = Repository({})
         extra = hub.settings(tmp_path / "home")
         refused = command("publish", run, "--to", "hf://org/agent", "--private", extra=extra, code=2)
-        assert "there and public" in refused.stderr and len(hub.repositories["models", "org/agent"]) == 1
+        assert "exists and is public" in refused.stderr and len(hub.repositories["models", "org/agent"]) == 1
         hub.repositories["models", "org/mine"] = Repository({"README.md": b"# Mine"})
         refused = command("publish", run, "--to", "hf://org/mine", extra=extra, code=2)
-        assert "not that of an agent" in refused.stderr and len(hub.repositories["models", "org/mine"]) == 1
+        assert "not the card of an agent" in refused.stderr and len(hub.repositories["models", "org/mine"]) == 1
 
 
 def test_a_local_path_is_not_taken_for_a_dataset_on_the_hub(run, tmp_path):
@@ -185,7 +188,7 @@ def test_a_local_path_is_not_taken_for_a_dataset_on_the_hub(run, tmp_path):
         (copy / "config.json").write_text(json.dumps(sealed(record)))
         publish(copy, str(tmp_path / f"agent{linked}"))
         card = (tmp_path / f"agent{linked}" / "README.md").read_text()
-        assert ('datasets: ["org/aor"]' in card) is linked and ("datasets:" in card) is linked
+        assert head_and_body(card)[0].get("datasets") == (["org/aor"] if linked else None)
         public = json.loads((tmp_path / f"agent{linked}" / "config.json").read_text())
         assert public["data"]["where"] == (where if linked else None)
 
@@ -196,12 +199,13 @@ FIGURES = {"pairs": 16, "refused": 0, "token_accuracy": 50.0, "sequence_accuracy
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"pairs": None}, "'pairs'"),
-        ({"pairs": "many"}, "'pairs'"),
-        ({"refused": -1}, "'refused'"),
-        ({"token_accuracy": "high"}, "'token_accuracy'"),
-        ({"token_accuracy": float("nan")}, "'token_accuracy'"),
-        ({"equation_accuracy": 1e9}, "'equation_accuracy'"),
+        ({"pairs": None}, "missing required field pairs"),
+        ({"pairs": "many"}, "field pairs: expected int"),
+        ({"refused": -1}, "field refused: expected int >= 0"),
+        ({"token_accuracy": "high"}, "field token_accuracy: expected float"),
+        ({"token_accuracy": float("nan")}, "not valid JSON"),
+        ({"token_accuracy": True}, "field token_accuracy: expected float"),
+        ({"equation_accuracy": 1e9}, "field equation_accuracy: expected float <= 100"),
     ],
 )
 def test_figures_of_no_measurement_leave_what_is_published(run, tmp_path, change, message):
@@ -213,7 +217,7 @@ def test_figures_of_no_measurement_leave_what_is_published(run, tmp_path, change
     validation = {name: value for name, value in (FIGURES | change).items() if value is not None}
     save_checkpoint(copy / "best.safetensors", tensors, facts | {"validation": validation})
     for to in (target, tmp_path / "new"):
-        with pytest.raises(BadData, match=rf"best\.safetensors: validation: field {message}"):
+        with pytest.raises(BadData, match=rf"best\.safetensors: .*{message}"):
             publish(copy, str(to))
     shutil.copy(run / "best.safetensors", copy)
     measured = validation | {
@@ -221,7 +225,7 @@ def test_figures_of_no_measurement_leave_what_is_published(run, tmp_path, change
         "data": Agent.from_pretrained(run).description.dataset,
     }
     (copy / "evaluation-test.json").write_text(json.dumps(measured))
-    with pytest.raises(BadData, match=rf"evaluation-test\.json: field {message}"):
+    with pytest.raises(BadData, match=rf"evaluation-test\.json: .*{message}"):
         publish(copy, str(target))
     assert {path.name: path.read_bytes() for path in target.iterdir()} == before
     assert not (tmp_path / "new").exists()
@@ -238,6 +242,28 @@ def test_a_measure_that_only_one_split_has_keeps_its_column(run, tmp_path):
     table += ["| validation | 16 | 50.00 % | 50.00 % |  | 0 |"]
     card = (tmp_path / "agent" / "README.md").read_text()
     assert all(line in card for line in table) and {line.count("|") for line in table} == {7}
+
+
+def test_what_a_run_says_is_shown_and_nothing_more(run, tmp_path):
+    """Names and versions hold Markdown, HTML and YAML; the card has the same parts as any other, and is ours."""
+    publish(run, str(tmp_path / "usual"))
+    usual = check_inert((tmp_path / "usual/README.md").read_text(), headings=4)
+    copy = shutil.copytree(run, tmp_path / "run")
+    record = json.loads((copy / "config.json").read_text())
+    record["versions"] = {ATTACK: ATTACK}
+    record["contract"] |= {"task": ATTACK, "metric": ATTACK}
+    (copy / "config.json").write_text(json.dumps(sealed(record)))
+    name = "@x`|<b>'\"\n```\n---"
+    publish(copy, str(tmp_path / name))
+    publish(copy, str(tmp_path / name))
+    page = (tmp_path / name / "README.md").read_text()
+    head, body = head_and_body(page)
+    assert head["model-index"][0]["name"] == name and head["model-index"][0]["results"][0]["dataset"]["name"] == ATTACK
+    text = check_inert(page, headings=4)
+    assert len(text.splitlines()) == len(usual.splitlines())
+    shell, python = code_blocks(body)[0]
+    assert shlex.split(shell)[5] == str(tmp_path / name)
+    assert ast.literal_eval(python.split("from_pretrained(")[1].split(")\n")[0]) == str(tmp_path / name)
 
 
 def test_weights_beyond_their_model_are_not_read(run, tmp_path):

@@ -6,21 +6,23 @@ import re
 import shutil
 from contextlib import contextmanager
 from html import unescape
+from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
 
 from tests.browser import Browser, find_browser
+from tests.pages import ATTACK, check_inert, code_blocks
 from tests.trainer.sweeps.files import write_file
 from trainer.cli import main
 from trainer.core.errors import BadData
 from trainer.game.outcomes import FAILURES, failure
-from trainer.report import report
 from trainer.report.collect import collect
 from trainer.report.figures import comparable
-from trainer.report.markdown import beside
+from trainer.report.notes import summary
 from trainer.report.tables import Entry, orders, tables
+from trainer.report.write import report
 from trainer.sweeps.cell import CellJob, run_cell
 from trainer.sweeps.grid import read_sweep
 
@@ -126,9 +128,9 @@ def test_cells_of_our_own_stand_beside_the_papers(known):
         "Planner + TA, greedy": (40.0,)
     }
     assert others["other-test"].columns == (("text", "sequence"),)
-    lines = beside(found[0])
-    assert any("85.00" in line and "the best in the paper, NAR* + TA: 67.13 (+17.87)" in line for line in lines)
-    assert any("62.00 ± 2.00" in line and "the paper's 61.45 (+0.55)" in line for line in lines)
+    lines = summary(found[0])
+    assert any("85.00" in line and "best in the paper, NAR* + TA: 67.13 (+17.87)" in line for line in lines)
+    assert any("62.00 ± 2.00" in line and "paper: 61.45 (+0.55)" in line for line in lines)
 
 
 def test_the_order_of_the_methods_is_held_against_the_papers(known):
@@ -442,6 +444,45 @@ def test_names_and_texts_of_strangers_are_shown_and_nothing_more(known, tmp_path
         assert browser.ask("[...document.images].filter(image => !image.id).length") == 0
         assert browser.ask("document.title") != "owned"
         assert browser.ask("document.getElementById('state').textContent") == attack
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and what its scripts and cells hold."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found, self.texts = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, sorted(name for name, _ in attributes)))
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_texts_of_strangers_add_no_markup(known, tmp_path):
+    """In place of harmless words, texts with HTML, Markdown and JSON leave the elements of both pages the same."""
+
+    def pages(word):
+        move = {"state": word, "action": [word], "chances": [1.0], "verdict": word}
+        game = dict.fromkeys(("source", "target", "predicted", "failure"), word) | {"right": False, "moves": [move]}
+        facts = {"device": word, "commands": [word], "build": word, "preset": word, "label": word, "data": {word: word}}
+        cell = written("x/0", word, False, 0, {"equation": 5.0}, known, word, **facts)
+        (cell / "outcomes-test.json").write_text(json.dumps({"rows": [], "games": [game]}))
+        report(known, tmp_path / "out", title=word, timed=False)
+        shutil.rmtree(cell)
+        return [(tmp_path / "out" / name).read_text() for name in ("report.html", "report.md")]
+
+    (html, markdown), (usual, usual_markdown) = pages(ATTACK), pages("word")
+    elements = Elements(html)
+    assert elements.found == Elements(usual).found and ATTACK in elements.texts
+    games = next(text for text in elements.texts if text.startswith('[{"'))
+    assert json.loads(games)[0]["games"][0]["source"] == ATTACK and "<" not in games
+    headings = len(re.findall("^#+ ", code_blocks(usual_markdown)[1], re.MULTILINE))
+    text = check_inert(markdown, headings)
+    assert len(text.splitlines()) == len(check_inert(usual_markdown, headings).splitlines())
+    assert sum(ATTACK in block for block in code_blocks(markdown)[0]) == 3  # the game, the commands, the hashes
 
 
 def test_nothing_is_asked_of_anybody_else(page):

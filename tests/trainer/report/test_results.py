@@ -6,14 +6,15 @@ from statistics import mean, stdev
 
 import pytest
 
-from trainer.report import read_timing
-from trainer.report.collect import collect
-from trainer.report.markdown import grid, order_line, table, timing_rows
+from trainer.report.collect import collect, read_results
+from trainer.report.notes import order_line
+from trainer.report.pages import MARKDOWN
 from trainer.report.paper import MAIN
 from trainer.report.tables import orders, tables
 
 CARDS = Path(__file__).parents[3] / "cards"
 TASKS = ("aor", "aes", "aec")
+in_markdown = MARKDOWN.get_template("tables.md").module  # its macros
 
 
 def page(name):
@@ -90,7 +91,7 @@ def test_the_main_table_is_what_was_measured():
     for task in TASKS:  # the same data, so that all of them may stand in one table
         assert len({cell.data["pairs/test-00000-of-00001.parquet"] for cell in found + ours if cell.task == task}) == 1
     (main, *_) = tables([*found, *ours])
-    assert table(main) in page("experiments")
+    assert in_markdown.table(main).strip() in page("experiments")
     for order in orders(main):
         assert order_line(order) in page("experiments")
 
@@ -101,8 +102,8 @@ def test_what_doing_nothing_is_worth_is_what_the_data_says():
 
 
 def test_the_inference_times_are_what_was_measured():
-    head, rows = timing_rows(read_timing(CARDS / "results" / "main" / "results.json"))
-    assert len(rows) == 3 and grid([cell.replace("*", r"\*") for cell in head], rows) in page("experiments")
+    timing = read_results(CARDS / "results" / "main" / "results.json").timing
+    assert len(timing) == 3 and in_markdown.timing(timing).strip() in page("experiments")
 
 
 @pytest.mark.parametrize("name", ["planner", "experiments"])

@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from tests.trainer.sweeps.files import write_file
-from trainer.core.config import preset
 from trainer.core.errors import TrainerError
 from trainer.models.zoo import MODELS
 from trainer.report import paper
 from trainer.sweeps.grid import read_sweep
+from trainer.training.presets import preset
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = sorted((ROOT / "cards" / "sweeps").glob("*.toml"))

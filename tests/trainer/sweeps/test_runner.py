@@ -22,7 +22,7 @@ from trainer.sweeps.grid import SweepDataset, read_sweep
 from trainer.sweeps.result import read_cell
 from trainer.sweeps.runner import gpu_of, run_sweep
 from trainer.training.checkpoint import load_checkpoint
-from trainer.training.run import Run
+from trainer.training.run import RunFolder
 
 ONE = {"[0, 1]": "[0]", '["ar", "nar-star"]': '["ar"]'}
 
@@ -123,7 +123,7 @@ def wait_for(process, *files):
 
 def is_free(folder, seconds=30):
     """Whether nobody trains in a folder any more, or soon."""
-    run, until = Run(folder), time.monotonic() + seconds
+    run, until = RunFolder(folder), time.monotonic() + seconds
     while time.monotonic() < until:
         try:
             run.hold()

@@ -121,7 +121,7 @@ def test_streaming_ranks_that_were_stopped_go_on_as_if_nothing_had_happened(comm
     alone = CliRunner().invoke(main, [*map(str, [*arguments, cut])])
     (said,) = alone.stderr.splitlines()
     assert alone.exit_code == 2
-    assert said.endswith("its stream was cut for 2 ranks, not 1: go on with torchrun --nproc-per-node 2")
+    assert said.endswith("its stream is divided among 2 ranks, not 1; resume with torchrun --nproc-per-node 2")
     ended(ranks(command, *arguments, cut))
     ended(ranks(command, *arguments, tmp_path / "whole"))
     for name in ("last", "best"):

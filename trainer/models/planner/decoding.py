@@ -1,7 +1,7 @@
 """How a planner chooses its next action: the first edit of the most probable whole script.
 
 Every step of a game is greedy: one action, from the agent's own probabilities, through the environment, and a
-new plan after it. No outcome is looked at.
+new plan after it. It looks at no outcome.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import torch
 from torch import Tensor
 
 from trainer.game.environment import splice
-from trainer.models.planner.moves import END
+from trainer.models.planner.edit_classes import END
 
 if TYPE_CHECKING:
     from trainer.models.planner.model import Planner
 
 
-CUT = 4.5  # a plan that is less probable than the best of its game by this factor (log) is dropped
-BRANCH = 8  # next places that are looked at
-FILL_BRANCH, FILL_BEAM = 4, 16  # tokens looked at for a mask, and fillings kept
+CUT = 4.5  # log-probability behind the best plan of the game at which a plan is dropped
+BRANCH = 8  # next places to consider
+FILL_BRANCH, FILL_BEAM = 4, 16  # tokens to consider for a mask, and fillings to keep
 
 
 @dataclass(frozen=True)
-class Plan:
+class NextEdits:
     """The next edit of each game."""
 
     classes: Tensor  # (b) place class
@@ -57,7 +57,7 @@ def compact(states: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
     return states.gather(1, order).masked_fill(place >= lengths[:, None], 0), lengths
 
 
-def decode_scripts(model: Planner, states: Tensor, lengths: Tensor) -> Plan:
+def decode_scripts(model: Planner, states: Tensor, lengths: Tensor) -> NextEdits:
     """The best script that agrees with the state; its leftmost edit that is not in the state yet.
 
     A state agrees with a script if it is a source with some of the script's edits made: then what the agent
@@ -90,18 +90,18 @@ def decode_scripts(model: Planner, states: Tensor, lengths: Tensor) -> Plan:
     chance, best = chances.max(1)
     at, new = place.gather(1, best[:, None])[:, 0], token.gather(1, best[:, None])[:, 0]
     going_on = some & (at >= 0)
-    classes = torch.where(going_on, 1 + at * model.moves.kinds, END)
-    return Plan(classes, torch.where(going_on, new, 0), torch.stack((chance, chance), 1))
+    classes = torch.where(going_on, 1 + at * model.edits.kinds, END)
+    return NextEdits(classes, torch.where(going_on, new, 0), torch.stack((chance, chance), 1))
 
 
 def tokens_to_write(model: Planner, states: Tensor, lengths: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The most probable tokens that may be written, (b, count) log-probabilities and state tokens."""
     chances = model.token_chances(states, lengths)[:, : model.mask]
-    best = chances.masked_fill(~model.moves.writable, -torch.inf).topk(min(count, model.mask), 1)
+    best = chances.masked_fill(~model.edits.writable, -torch.inf).topk(min(count, model.mask), 1)
     return best.values, best.indices
 
 
-def decode_spans(model: Planner, states: Tensor, lengths: Tensor) -> Plan:
+def decode_spans(model: Planner, states: Tensor, lengths: Tensor) -> NextEdits:
     """The most probable pair of a span and its value."""
     chances = model.plan_chances(states, lengths)  # (b, c)
     best = chances.topk(min(BRANCH if model.beam > 1 else 1, chances.shape[1]), 1)
@@ -115,7 +115,7 @@ def decode_spans(model: Planner, states: Tensor, lengths: Tensor) -> Plan:
         found, tokens = tokens_to_write(model, spans, widths, 1)
         token_chance[edits], token[edits] = found[:, 0], tokens[:, 0]
     kept = best_of_each(games, place_chance + token_chance, 1)
-    return Plan(classes[kept], token[kept], torch.stack((place_chance[kept], token_chance[kept]), 1))
+    return NextEdits(classes[kept], token[kept], torch.stack((place_chance[kept], token_chance[kept]), 1))
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Sketches:
         return cls(*(torch.cat(tensors) for tensors in zip(*(vars(part).values() for part in parts), strict=True)))
 
 
-def decode_opened(model: Planner, states: Tensor, lengths: Tensor) -> Plan:
+def decode_opened(model: Planner, states: Tensor, lengths: Tensor) -> NextEdits:
     """The first edit of the most probable script: first where its edits are, then what they write."""
     zero = torch.zeros_like(lengths)
     nothing = torch.zeros(len(states), device=states.device)
@@ -168,7 +168,7 @@ def decode_opened(model: Planner, states: Tensor, lengths: Tensor) -> Plan:
     plans = Sketches.join(finished)
     best = fill(model, plans.pick(best_of_each(plans.game, plans.score, model.beam)))
     best = best.pick(best_of_each(best.game, best.score, 1))
-    return Plan(best.first, best.token, torch.stack((best.chance, best.token_chance), 1))
+    return NextEdits(best.first, best.token, torch.stack((best.chance, best.token_chance), 1))
 
 
 def extend(model: Planner, going: Sketches, last: bool) -> tuple[Sketches, Sketches]:
@@ -177,7 +177,7 @@ def extend(model: Planner, going: Sketches, last: bool) -> tuple[Sketches, Sketc
     if last:
         chances[:, 1:] = -torch.inf
     count = min(BRANCH if model.beam > 1 else 1, chances.shape[1])
-    edits = model.moves.splices(torch.arange(1, chances.shape[1], device=chances.device), going.first[:0])
+    edits = model.edits.splices(torch.arange(1, chances.shape[1], device=chances.device), going.first[:0])
     chances[:, 1:] = chances[:, 1:].masked_fill(edits.start < going.cursor[:, None], -torch.inf)
     best = chances.topk(count, 1)
     score = going.score[:, None] + best.values  # (k, count)
@@ -197,7 +197,7 @@ def extend(model: Planner, going: Sketches, last: bool) -> tuple[Sketches, Sketc
     kept = best_of_each(more.game, more.score, model.beam)
     more, classes = more.pick(kept), classes[kept]
     if len(classes):
-        edits = model.moves.splices(classes, torch.full_like(classes, model.mask))
+        edits = model.edits.splices(classes, torch.full_like(classes, model.mask))
         opened, sizes = splice(more.states, more.lengths, edits, model.max_state)
         more = more.change(states=opened, lengths=sizes, cursor=edits.start + edits.writes.long())
     return ended, more
@@ -219,7 +219,7 @@ def fill(model: Planner, plans: Sketches) -> Sketches:
         row, column = (chances > -torch.inf).nonzero(as_tuple=True)
         chance, token, place = chances[row, column], tokens[row, column], place[row]
         plans = plans.pick(row)
-        begins = (plans.token == 0) & model.moves.writes(plans.first)
+        begins = (plans.token == 0) & model.edits.writes(plans.first)
         plans = plans.change(
             score=plans.score + chance,
             states=plans.states.scatter(1, place, token[:, None]),

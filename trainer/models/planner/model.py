@@ -8,43 +8,47 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import torch
+from msgspec.structs import replace
 from torch import Tensor
 from torch.nn import functional
 
 from trainer.core.config import Config
-from trainer.core.device import many_shapes
+from trainer.core.device import Runtime, many_shapes
 from trainer.data.contract import Contract
-from trainer.data.encode import Steps
+from trainer.data.demonstrations import Demonstrations
 from trainer.game.environment import Splices, splice
-from trainer.models.planner.decoding import Plan, decode_opened, decode_scripts, decode_spans
-from trainer.models.planner.knowledge import Knowledge, survey
-from trainer.models.planner.moves import Moves
+from trainer.game.replay import check_trajectories
+from trainer.models.planner.decoding import NextEdits, decode_opened, decode_scripts, decode_spans
+from trainer.models.planner.edit_classes import EditClasses
+from trainer.models.planner.knowledge import PlannerKnowledge, study
 from trainer.models.planner.networks import GAP_FEATURES, TOKEN_FEATURES, Places, Reader, around, both_ends
 from trainer.models.planner.recipe import BETAS, RECIPES, Part
+from trainer.models.planner.sampler import PlannerSampler
 from trainer.models.policy import Policy
 
-QUESTIONS = 1 << 12  # asked of the token network at once: more would leave the processor's cache
+QUESTIONS = 1 << 12  # to the token network at once: more would not fit the processor's cache
 
 
 class Planner(Policy):
     """Plans whole edit scripts, plays the first edit, and plans again."""
 
     about: ClassVar[str] = "plans whole edit scripts with two small networks; learns in minutes on a CPU"
-    learns_from_steps: ClassVar[bool] = False
-    group: ClassVar[int] = 512  # padding costs it little, and its tables are made once a group
+    streamable: ClassVar[bool] = False
+    knowledge_type: ClassVar[type[PlannerKnowledge]] = PlannerKnowledge
+    group: ClassVar[int] = 512  # padding is cheap here, and its tables are made once per group
 
     script_positions: Tensor  # (scripts, edits)
     script_tokens: Tensor  # (scripts, edits), 0 at the end
     written: Tensor  # (tokens) what no source has
 
-    def __init__(self, config: Config, contract: Contract, knowledge: Knowledge) -> None:
+    def __init__(self, config: Config, contract: Contract, knowledge: PlannerKnowledge) -> None:
         super().__init__()
         self.knowledge, self.recipe = knowledge, RECIPES[knowledge.view]
         self.max_state, self.max_steps = contract.max_state, contract.max_steps
         self.slots, self.vocabulary = contract.action_length, len(contract.actions)
         self.beam = config.beam
         self.mask, self.query = len(contract.state_tokens) + 1, len(contract.state_tokens) + 2
-        self.moves = Moves(contract, knowledge.span)
+        self.edits = EditClasses(contract, knowledge.span)
         tokens = len(contract.state_tokens) + 3
         self.confident = knowledge.view == "opened" and config.confidence
         self.features = GAP_FEATURES + (TOKEN_FEATURES if "operation" in contract.slots else 0)
@@ -53,11 +57,11 @@ class Planner(Policy):
             self.register_scripts(knowledge)
             return
         self.token = Reader(tokens, 2 * (knowledge.reach + knowledge.window), tokens, self.recipe.token)
-        kinds = 2 if self.moves.spans else self.moves.kinds
+        kinds = 2 if self.edits.spans else self.edits.kinds
         told = self.features if self.confident else 0
         self.plan = Places(tokens, knowledge.plan_reach, kinds, self.recipe.plan, told)
 
-    def register_scripts(self, knowledge: Knowledge) -> None:
+    def register_scripts(self, knowledge: PlannerKnowledge) -> None:
         """The scripts as tensors: positions and tokens (scripts, edits), 0 tokens at the end."""
         longest = max(map(len, knowledge.scripts))
         padded = [[*script, *[(0, 0)] * (longest - len(script))] for script in knowledge.scripts]
@@ -69,24 +73,22 @@ class Planner(Policy):
         self.register_buffer("written", written, persistent=False)
 
     @classmethod
-    def survey(cls, steps: Steps, contract: Contract, config: Config) -> Knowledge:
-        return survey(steps, contract, config)
+    def study(cls, data: Demonstrations, config: Config) -> tuple[Config, PlannerKnowledge]:
+        config, _ = super().study(data, config)
+        check_trajectories(data.steps, data.contract, data.where)
+        knowledge = study(data.steps, data.contract, config)
+        return replace(config, updates=config.updates or RECIPES[knowledge.view].updates), knowledge
 
-    @classmethod
-    def parse_knowledge(cls, values: object, contract: Contract, where: str) -> Knowledge:
-        return Knowledge.parse(values, contract, where)
+    def sampler(self, data: Demonstrations, config: Config, runtime: Runtime) -> PlannerSampler:
+        return PlannerSampler(self, data.steps, config, data.contract, runtime)
 
-    @classmethod
-    def complete(cls, config: Config, knowledge: Any) -> dict[str, Any]:
-        return {"updates": config.updates or RECIPES[knowledge.view].updates}
-
-    def updates(self, config: Config) -> tuple[int, ...]:
+    def stage_updates(self, config: Config) -> tuple[int, ...]:
         """How many updates each stage gets: all of the recipe's, or their shares of another total."""
         stages = self.recipe.stages
         shares = [max(round(config.updates * stage.updates / self.recipe.updates), 1) for stage in stages[:-1]]
         return (*shares, max(config.updates - sum(shares), 1))
 
-    def groups(self, config: Config) -> list[dict[str, Any]]:
+    def parameter_groups(self, config: Config) -> list[dict[str, Any]]:
         decay = {stage.part: stage.weight_decay for stage in self.recipe.stages}
         return [
             {"params": [*getattr(self, part).parameters()], "weight_decay": decay[part], "betas": BETAS}
@@ -107,13 +109,13 @@ class Planner(Policy):
         return scores.float().log_softmax(-1)[:, None]
 
     def place_scores(self, states: Tensor, lengths: Tensor, features: Tensor | None) -> Tensor:
-        """Scores of END and all place classes (b, c); what the environment would refuse is out of question."""
+        """Scores of END and all place classes (b, c); what the environment would refuse is impossible."""
         scores = self.plan(states, lengths, features)
-        if self.moves.spans:
+        if self.edits.spans:
             both = scores[:, 1:].view(len(scores), -1, 2)  # (b, p, left and right)
-            right = functional.pad(both[..., 1], (0, self.moves.span - 1)).unfold(1, self.moves.span, 1)
+            right = functional.pad(both[..., 1], (0, self.edits.span - 1)).unfold(1, self.edits.span, 1)
             scores = torch.cat((scores[:, :1], (both[..., :1] + right).flatten(1)), 1)
-        allowed = self.moves.allowed(lengths, states.shape[1] + 1, self.max_state)
+        allowed = self.edits.allowed(lengths, states.shape[1] + 1, self.max_state)
         possible: Tensor = scores.masked_fill(~allowed, -torch.inf)
         return possible
 
@@ -136,8 +138,8 @@ class Planner(Policy):
 
     def spans(self, states: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
         """The tokens (b, span) that edits replace, and how many they are."""
-        edits = self.moves.splices(classes, classes)
-        place = edits.start[:, None] + torch.arange(self.moves.span, device=states.device)
+        edits = self.edits.splices(classes, classes)
+        place = edits.start[:, None] + torch.arange(self.edits.span, device=states.device)
         inside = place < edits.stop[:, None]
         tokens = states.gather(1, place.clamp(max=states.shape[1] - 1)).masked_fill(~inside, 0)
         return tokens, edits.stop - edits.start
@@ -182,10 +184,10 @@ class Planner(Policy):
         lengths = lengths.to(states.device)
         decode = {"scripts": decode_scripts, "span": decode_spans, "opened": decode_opened}[self.knowledge.view]
         with many_shapes():
-            plan: Plan = decode(self, states, lengths)
-        actions = self.moves.actions(plan.classes, plan.tokens)  # (b, n)
+            plan: NextEdits = decode(self, states, lengths)
+        actions = self.edits.actions(plan.classes, plan.tokens)  # (b, n)
         chance = plan.chances.exp().clamp(1.001 / self.vocabulary, 1 - 1e-6)  # (b, 2): place, token
-        at = [1 if name == "token" else 0 for name in self.moves.slots]
+        at = [1 if name == "token" else 0 for name in self.edits.slots]
         chance = chance[:, at]  # (b, n)
         rest = ((1 - chance) / (self.vocabulary - 1)).log()
         scores = rest[..., None].expand(-1, -1, self.vocabulary)

@@ -3,12 +3,10 @@
 import pytest
 import torch
 
-from trainer.core.config import preset
 from trainer.core.device import Runtime
 from trainer.data.dataset import Dataset
-from trainer.models.planner.lessons import Lessons
-from trainer.models.zoo import build_model
-from trainer.training.fit import open_training, survey
+from trainer.models.zoo import build_model, find_model, open_demonstrations
+from trainer.training.presets import preset
 
 
 class Bench:
@@ -17,14 +15,14 @@ class Bench:
     def __init__(self, folder, **changes):
         dataset = Dataset(folder)
         config = preset("fast", **changes)
-        footers, self.contract = open_training(dataset, config)
-        self.config, self.knowledge, self.steps = survey(dataset, footers, self.contract, config)
+        demonstrations = open_demonstrations(dataset, config)
+        self.data, self.contract, self.steps = demonstrations, demonstrations.contract, demonstrations.steps
+        self.config, self.knowledge = find_model(config.model).study(demonstrations, config)
         torch.manual_seed(0)
         self.model = build_model(self.config, self.contract, self.knowledge).eval()
 
-    def lessons(self, runtime=None):
-        runtime = runtime or Runtime(torch.device("cpu"))
-        return Lessons(self.model, self.steps, self.config, self.contract, runtime)
+    def sampler(self, runtime=None):
+        return self.model.sampler(self.data, self.config, runtime or Runtime(torch.device("cpu")))
 
     def texts(self, states):
         """Id rows as token tuples; MASK and QUERY are shown as such."""

@@ -6,7 +6,7 @@ import torch
 from tests.trainer.reference import SLOTS, write_dataset
 from trainer.game.environment import Environment, Verdict
 from trainer.models.planner.decoding import best_of_each, compact, decode_opened
-from trainer.models.planner.moves import END
+from trainer.models.planner.edit_classes import END
 
 
 def test_the_best_of_each_game():
@@ -57,7 +57,7 @@ def best_script(model, state, length):
         if depth == model.max_steps - 1:
             return
         for place in range(1, len(chances)):
-            edits = model.moves.splices(torch.tensor([place]), torch.tensor([model.mask]))
+            edits = model.edits.splices(torch.tensor([place]), torch.tensor([model.mask]))
             if chances[place] > -torch.inf and int(edits.start) >= cursor:
                 tokens = states[0, : int(lengths)].tolist()
                 writes = bool(edits.writes)
@@ -71,14 +71,14 @@ def best_script(model, state, length):
     def finish(states, lengths, score, first):
         nonlocal best
         masks = (states[0] == model.mask).nonzero()[:, 0].tolist()
-        allowed = model.moves.writable.nonzero()[:, 0].tolist()
+        allowed = model.edits.writable.nonzero()[:, 0].tolist()
         for tokens in itertools.product(allowed, repeat=len(masks)):
             row, total = states.clone(), score
             for place, token in zip(masks, tokens, strict=True):
                 row[0, place] = model.query
                 total += float(model.token_chances(row, lengths)[0, token])
                 row[0, place] = token
-            written = tokens[0] if tokens and bool(model.moves.writes(torch.tensor([first]))) else 0
+            written = tokens[0] if tokens and bool(model.edits.writes(torch.tensor([first]))) else 0
             best = max(best, (total, first, written))
 
     grow(state[None], torch.tensor([length]), 0, 0.0, END, 0)

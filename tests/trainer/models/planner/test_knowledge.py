@@ -4,7 +4,9 @@ import pytest
 
 from tests.trainer.reference import pairs_of, trajectory, write_dataset
 from trainer.core.errors import BadData, InvalidConfig
-from trainer.models.planner.knowledge import Knowledge
+from trainer.core.records import plain
+from trainer.models.planner.knowledge import PlannerKnowledge
+from trainer.models.planner.model import Planner
 
 VIEWS = {"insert": "scripts", "edit": "opened", "span": "span", "span-2": "span", "span-3": "span"}
 
@@ -17,9 +19,9 @@ def test_the_view_follows_from_the_slots(datasets, bench, design):
 
 def test_scripts_need_fifty_demonstrations_each(tmp_path, bench):
     pairs = [((str(number), "1"), (str(number), "+", "1")) for number in range(50)]
-    assert bench(write_dataset(tmp_path / "a", "insert", {"train": pairs}, arithmetic=False)).knowledge == Knowledge(
-        "scripts", 2, 1, 1, (1,), (((1, 1),),)
-    )
+    assert bench(
+        write_dataset(tmp_path / "a", "insert", {"train": pairs}, arithmetic=False)
+    ).knowledge == PlannerKnowledge("scripts", 2, 1, 1, (1,), (((1, 1),),))
     assert (
         bench(write_dataset(tmp_path / "b", "insert", {"train": pairs[1:]}, arithmetic=False)).knowledge.view
         == "opened"
@@ -32,8 +34,8 @@ def test_long_states_are_also_read_around_the_place_that_is_asked_for(tmp_path, 
     pairs = [(words[:-1], words), (words[1:], words)]
     opened = bench(write_dataset(tmp_path, "edit", {"train": pairs}, arithmetic=False), updates=3)
     assert opened.knowledge.window == window
-    turns = list(opened.lessons().turns(0))
-    assert turns[0].batch.states.shape[1] == 2 * (length + window)
+    updates = list(opened.sampler().updates(0))
+    assert updates[0].batch.states.shape[1] == 2 * (length + window)
     assert opened.model.decide(opened.steps.states.long(), opened.steps.lengths.long()).isfinite().all()
 
 
@@ -58,15 +60,15 @@ def test_the_scripts_are_the_trajectories_in_the_positions_of_the_source(dataset
 
 @pytest.mark.parametrize(("design", "view"), [("edit", "scripts"), ("edit", "span"), ("insert", "span")])
 def test_a_view_that_the_slots_do_not_allow_is_refused(datasets, bench, design, view):
-    with pytest.raises(InvalidConfig, match=f"view {view}: these demonstrations do not allow it"):
+    with pytest.raises(InvalidConfig, match=f"field view: {view} does not fit these demonstrations"):
         bench(datasets[design], view=view)
 
 
 def test_knowledge_survives_json(datasets, bench):
     for design in VIEWS:
         opened = bench(datasets[design])
-        values = json.loads(json.dumps(opened.knowledge.to_json()))
-        assert Knowledge.parse(values, opened.contract, "config.json") == opened.knowledge
+        values = json.loads(json.dumps(plain(opened.knowledge)))
+        assert Planner.read_knowledge(values, opened.contract, "config.json") == opened.knowledge
 
 
 @pytest.mark.parametrize(
@@ -81,6 +83,6 @@ def test_knowledge_survives_json(datasets, bench):
 def test_hostile_knowledge_is_refused(datasets, bench, change):
     opened = bench(datasets["insert"], view="scripts")
     with pytest.raises(BadData, match=r"^config\.json"):
-        Knowledge.parse(opened.knowledge.to_json() | change, opened.contract, "config.json")
-    with pytest.raises(BadData, match="an object is needed"):
-        Knowledge.parse(None, opened.contract, "config.json")
+        Planner.read_knowledge(plain(opened.knowledge) | change, opened.contract, "config.json")
+    with pytest.raises(BadData, match="knowledge: expected object, got null"):
+        Planner.read_knowledge(None, opened.contract, "config.json")

@@ -9,10 +9,10 @@ from tests.trainer.reference import small_dataset
 from tests.trainer.training.test_fit import QUIET, Stop, Stopper, same, story, weights
 from tests.trainer.training.test_parallel import torchrun
 from trainer.agent import Agent
-from trainer.core.config import preset
 from trainer.core.errors import BadData, InvalidConfig
 from trainer.training.checkpoint import load_checkpoint
-from trainer.training.fit import fit
+from trainer.training.fit import train
+from trainer.training.presets import preset
 from trainer.training.run import sealed
 
 
@@ -22,19 +22,19 @@ from trainer.training.run import sealed
 def test_resuming_from_any_update_ends_with_the_same_bits(tmp_path, design, changes):
     data = small_dataset(tmp_path / "data", design)
     config = preset("fast", updates=30, **changes)
-    whole = fit(data, config, tmp_path / "whole", **QUIET, save_every=4)
+    whole = train(data, config, tmp_path / "whole", **QUIET, save_every=4)
     assert whole.updates == 30
     for after in (2, 25, 29):  # in the first stage, in the last, and just before the end
         run = tmp_path / f"cut-{after}"
         with pytest.raises(Stop):
-            fit(data, config, run, device="cpu", reporter=Stopper(after), save_every=3)
-        fit(data, config, run, **QUIET, resume=True, save_every=3)
+            train(data, config, run, device="cpu", reporter=Stopper(after), save_every=3)
+        train(data, config, run, **QUIET, resume=True, save_every=3)
         assert same(weights(run), weights(tmp_path / "whole")) and story(run) == story(tmp_path / "whole")
 
 
 def test_another_seed_is_another_agent(datasets, tmp_path):
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        fit(datasets["edit"], preset("fast", updates=10, seed=seed), tmp_path / name, **QUIET)
+        train(datasets["edit"], preset("fast", updates=10, seed=seed), tmp_path / name, **QUIET)
     assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
     assert not same(weights(tmp_path / "a"), weights(tmp_path / "c"))
 
@@ -63,14 +63,14 @@ def test_it_is_the_default_without_a_gpu_and_edits(command, datasets, tmp_path):
 
 
 def test_streaming_needs_another_model(datasets, tmp_path, command):
-    with pytest.raises(InvalidConfig, match="planner keeps its lessons in memory; --stream needs another model"):
-        fit(datasets["edit"], preset("fast", stream=True), tmp_path / "run", **QUIET)
+    with pytest.raises(InvalidConfig, match="planner reads its training data into memory; use it without --stream"):
+        train(datasets["edit"], preset("fast", stream=True), tmp_path / "run", **QUIET)
     arguments = ["--width", 16, "--updates", 2, "--device", "cpu", "--out", tmp_path / "stream"]
     assert "nar-star" in command("fit", datasets["edit"], "--stream", *arguments).stderr
 
 
 def test_altered_knowledge_is_named(datasets, tmp_path):
-    fit(datasets["edit"], preset("fast", updates=4), tmp_path / "run", **QUIET)
+    train(datasets["edit"], preset("fast", updates=4), tmp_path / "run", **QUIET)
     path = tmp_path / "run" / "config.json"
     values = json.loads(path.read_text())
     path.write_text(json.dumps(values | {"knowledge": values["knowledge"] | {"reach": 10**9}}))

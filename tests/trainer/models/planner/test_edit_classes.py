@@ -3,15 +3,15 @@ import torch
 
 from tests.trainer.reference import SLOTS
 from trainer.game.environment import Environment, Verdict, splice
-from trainer.models.planner.moves import END
+from trainer.models.planner.edit_classes import END
 
 
 @pytest.mark.parametrize("design", SLOTS)
 def test_every_demonstrated_action_has_its_class_and_comes_back(datasets, bench, design):
     opened = bench(datasets[design])
     actions = opened.steps.actions.long()
-    classes, tokens = opened.model.moves.classes(actions)
-    assert torch.equal(opened.model.moves.actions(classes, tokens), actions)
+    classes, tokens = opened.model.edits.classes(actions)
+    assert torch.equal(opened.model.edits.actions(classes, tokens), actions)
     done = (actions == opened.contract.action_ids["DONE"]).all(1)
     assert torch.equal(classes == END, done) and done.any()
 
@@ -19,7 +19,7 @@ def test_every_demonstrated_action_has_its_class_and_comes_back(datasets, bench,
 @pytest.mark.parametrize("design", SLOTS)
 def test_allowed_classes_are_those_that_the_environment_executes(datasets, bench, design):
     opened = bench(datasets[design])
-    moves, contract = opened.model.moves, opened.contract
+    moves, contract = opened.model.edits, opened.contract
     environment = Environment(contract)
     token = int(moves.writable.nonzero()[0])
     for length in {0, 1, 2, contract.max_state - 1, contract.max_state}:

@@ -1,4 +1,4 @@
-"""Actions of a contract as classes of places, and back: what the plan network chooses from.
+"""Actions of a contract as classes of a softmax, and back: what the plan network chooses from.
 
 Class 0 is END (the action DONE); after it every place has one class for each kind of edit: its operations, or
 for spans their widths. The numbering does not depend on the longest state, so batches may be of any width.
@@ -16,7 +16,7 @@ from trainer.game.environment import Splices
 END = 0
 
 
-class Moves(nn.Module):
+class EditClasses(nn.Module):
     """The edits that a contract allows, as look-up tables that follow a model to its device."""
 
     operation_ids: Tensor
@@ -81,7 +81,7 @@ class Moves(nn.Module):
         return self.splices(classes.clamp(min=1), classes).writes & (classes != END)
 
     def allowed(self, lengths: Tensor, places: int, max_state: int) -> Tensor:
-        """Which classes the environment would not refuse, whatever they write: (b, 1 + places · kinds)."""
+        """The classes that the environment would not refuse, whatever they write: (b, 1 + places · kinds)."""
         classes = torch.arange(1, 1 + places * self.kinds, device=lengths.device)
         edits = self.splices(classes, classes)
         removed = edits.stop - edits.start

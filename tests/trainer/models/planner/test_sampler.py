@@ -6,7 +6,7 @@ import torch
 from tests.trainer.reference import levenshtein, write_dataset
 from trainer.core.device import Runtime
 from trainer.game.accuracy import value
-from trainer.models.planner.moves import END
+from trainer.models.planner.edit_classes import END
 
 
 def opened_by_hand(source, target):
@@ -35,7 +35,7 @@ def opened_by_hand(source, target):
 def test_openings_are_what_the_edits_say(tmp_path, bench):
     pairs = [(("a", "b"), ("b", "c", "d")), (("x", "y", "z"), ("x", "q")), (("k",), ("k",))]
     opened = bench(write_dataset(tmp_path, "edit", {"train": pairs}, arithmetic=False))
-    openings, moves, names = opened.lessons().openings, opened.model.moves, ("", *opened.contract.state_tokens)
+    openings, moves, names = opened.sampler().openings, opened.model.edits, ("", *opened.contract.state_tokens)
     plans, fillings = set(), set()
     for source, target in pairs:
         both = opened_by_hand(source, target)
@@ -53,9 +53,9 @@ def test_openings_are_what_the_edits_say(tmp_path, bench):
 
 def test_masked_goals_ask_for_what_they_hide(datasets, bench):
     opened = bench(datasets["edit"], auxiliary=1.0)
-    lessons = opened.lessons()
-    goals = set(opened.texts(lessons.openings.goals.states))
-    states, lengths, answers = lessons.masked_rows(64, torch.Generator().manual_seed(1))
+    sampler = opened.sampler()
+    goals = set(opened.texts(sampler.openings.goals.states))
+    states, lengths, answers = sampler.masked_rows(64, torch.Generator().manual_seed(1))
     names = ("", *opened.contract.state_tokens)
     hidden = 0
     for state, length, answer in zip(opened.texts(states), lengths.tolist(), answers.tolist(), strict=True):
@@ -71,7 +71,7 @@ def test_masked_goals_ask_for_what_they_hide(datasets, bench):
 
 def test_a_span_is_all_that_its_value_is_learned_from(datasets, bench):
     opened = bench(datasets["span"])
-    rows = opened.lessons().tokens
+    rows = opened.sampler().tokens
     names = ("", *opened.contract.state_tokens)
     for span, answer in zip(opened.texts(rows.states), rows.answers.tolist(), strict=True):
         assert span[0] == "(" and span[-1] == ")"
@@ -82,8 +82,8 @@ def test_a_span_is_all_that_its_value_is_learned_from(datasets, bench):
 @pytest.mark.parametrize("design", ["insert", "edit", "span"])
 def test_ranks_share_a_lesson_without_overlap(datasets, bench, design):
     opened = bench(datasets[design], updates=40)
-    alone = next(iter(opened.lessons().turns(0)))
-    parts = [next(iter(opened.lessons(Runtime(torch.device("cpu"), rank, 2)).turns(0))) for rank in range(2)]
+    alone = next(iter(opened.sampler().updates(0)))
+    parts = [next(iter(opened.sampler(Runtime(torch.device("cpu"), rank, 2)).updates(0))) for rank in range(2)]
     for name in ("states", "actions"):
         whole = getattr(alone.batch, name)
         assert torch.equal(whole[0::2], getattr(parts[0].batch, name))
@@ -93,8 +93,8 @@ def test_ranks_share_a_lesson_without_overlap(datasets, bench, design):
 
 def test_stages_share_the_updates(datasets, bench):
     opened = bench(datasets["edit"], updates=100)
-    lessons = opened.lessons()
-    assert lessons.shares == (80, 20) and lessons.total == 100
-    parts = [turn.batch.part for turn in lessons.turns(0)]
+    sampler = opened.sampler()
+    assert sampler.shares == (80, 20) and sampler.total == 100
+    parts = [update.batch.part for update in sampler.updates(0)]
     assert parts == ["token"] * 80 + ["plan"] * 20
-    assert not lessons.playable(80) and lessons.playable(81)
+    assert not sampler.ready(80) and sampler.ready(81)

@@ -1,0 +1,80 @@
+"""The public functions: what ``import trainer`` offers and the command ``trainer fit`` calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.agent import Agent
+from trainer.core.config import Config
+from trainer.core.errors import InvalidConfig
+from trainer.core.progress import Reporter
+from trainer.training.fit import Result, train
+from trainer.training.presets import default_preset
+from trainer.training.presets import preset as find_preset
+
+
+@dataclass(frozen=True)
+class Run(Result):
+    """A trained run: its folder, what it achieved, and its agent."""
+
+    def agent(self, device: str = "cpu") -> Agent:
+        """The agent of the best checkpoint."""
+        return load(self.folder, device)
+
+
+def fit(
+    data: str | Path,
+    *,
+    out: str | Path,
+    model: str | None = None,
+    preset: str | None = None,
+    config: Config | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    compiled: bool = False,
+    save_every: int = 1000,
+    reporter: Reporter | None = None,
+    **settings: Any,
+) -> Run:
+    """Train an agent on ``data`` (a dataset folder, a hub id, or a URL) into the folder ``out``.
+
+    ``model`` is a name of the zoo, ``preset`` a named set of settings, and every field of :class:`Config` is a keyword.
+    Without a preset the machine decides: ``paper`` on a GPU, else ``fast`` for the planner and ``cpu`` for other
+    models. A whole ``config`` replaces all of these. With ``resume`` an interrupted run continues and ends with the
+    same weights as an uninterrupted one.
+
+    >>> run = fit("aes", model="nar-star", width=16, updates=20, out="runs/nar")
+    >>> run.updates, run.finished
+    (20, 'updates')
+    >>> fit("aes", model="nar-star", width=16, updates=20, out="runs/nar", resume=True).best == run.best
+    True
+    """
+    if model is not None:
+        settings["model"] = model
+    if config is None:
+        config = find_preset(preset or default_preset(settings), **settings)
+    elif settings or preset:
+        raise InvalidConfig(f"config: cannot be combined with {', '.join(['preset'] if preset else settings)}")
+    result = train(
+        data,
+        config,
+        out,
+        resume=resume,
+        device=device,
+        compiled=compiled,
+        save_every=save_every,
+        reporter=reporter,
+    )
+    return Run(**vars(result))
+
+
+def load(where: str | Path, device: str = "cpu") -> Agent:
+    """Load the agent of a run folder, of a published folder, or of a hub id (``org/name``).
+
+    >>> run = fit("aes", model="planner", updates=2, out="runs/planner")
+    >>> load("runs/planner").description.config.model
+    'planner'
+    """
+    return Agent.from_pretrained(where, device)

@@ -1,0 +1,89 @@
+"""The model card: how to use an agent, what was measured, how it was trained."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from trainer.core.markdown import markdown_templates, read_front_matter
+from trainer.core.records import convert, plain
+from trainer.data.hub import SCHEME, hub_id
+from trainer.models.zoo import find_model
+from trainer.training.run import Description
+
+MEASURES = {
+    "token_accuracy": "Token accuracy",
+    "sequence_accuracy": "Sequence accuracy",
+    "equation_accuracy": "Equation accuracy",
+}
+LIBRARY = "aegen"  # in the head of a card: tells ours from other people's
+TEMPLATE = markdown_templates("trainer.publishing").get_template("model.md")
+
+Results = dict[str, dict[str, Any]]  # by split
+Count = Annotated[int, Meta(ge=0, le=1 << 50)]
+Percent = Annotated[float, Meta(ge=0, le=100)]
+
+
+class Measured(msgspec.Struct):
+    """A measurement, as far as a card shows it."""
+
+    pairs: Count
+    refused: Count
+    token_accuracy: Percent | UnsetType = UNSET
+    sequence_accuracy: Percent | UnsetType = UNSET
+    equation_accuracy: Percent | UnsetType = UNSET
+
+
+def figures(values: dict[str, Any], where: str) -> dict[str, Any]:
+    """What a card shows of a measurement, checked."""
+    return dict(plain(convert(values, Measured, where)))
+
+
+def is_card(page: str) -> bool:
+    """Whether a page is the card of an agent."""
+    return bool(read_front_matter(page).get("library_name") == LIBRARY)
+
+
+def card(description: Description, results: Results, name: str) -> str:
+    """The page; ``name`` is where it will be: ``org/name`` or a folder."""
+    config, contract = description.config, description.contract
+    where = str(description.data.get("where"))
+    dataset = hub_id(where) if where.startswith(SCHEME) else None
+    title = name.rsplit("/", 1)[-1]
+    header = {
+        "library_name": LIBRARY,
+        "license": "mit",
+        "tags": ["text-editing", "imitation-learning", "aegen", config.model],
+        **({"datasets": [dataset.partition("@")[0]]} if dataset else {}),
+        "model-index": [{"name": title, "results": index(results, contract.task, dataset)}],
+    }
+    return TEMPLATE.render(
+        header=header,
+        name=name,
+        shell_name=shlex.quote(name),
+        title=title,
+        about=find_model(config.model).about,
+        config=config.to_json(),
+        contract=contract,
+        parameters=description.parameters,
+        versions=description.versions,
+        results=results,
+        measures={key: text for key, text in MEASURES.items() if any(key in found for found in results.values())},
+    )
+
+
+def index(results: Results, task: str, dataset: str | None) -> list[dict[str, Any]]:
+    """The results in the form that the hub shows."""
+    return [
+        {
+            "task": {"type": "text2text-generation", "name": "Text editing"},
+            "dataset": {"type": dataset or task, "name": task, "split": split},
+            "metrics": [
+                {"type": key, "name": text, "value": found[key]} for key, text in MEASURES.items() if key in found
+            ],
+        }
+        for split, found in results.items()
+    ]

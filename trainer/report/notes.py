@@ -1,0 +1,76 @@
+"""Sentences of a report: below its tables, and for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainer.report.collect import Record
+from trainer.report.paper import ABLATION_METRIC, ABLATION_TASK, PAIR, SIZES
+from trainer.report.tables import Order, Table
+
+
+def with_spread(mean: float, spread: float | None) -> str:
+    """A mean with its standard deviation, if there is one.
+
+    >>> with_spread(61.0, 1.414), with_spread(61.0, None)
+    ('61.00 ± 1.41', '61.00')
+    """
+    return f"{mean:.2f}" + ("" if spread is None else f" ± {spread:.2f}")
+
+
+def summary(table: Table) -> list[str]:
+    """For a terminal: each figure of ours beside the paper's, or beside the best in the paper's column."""
+    lines = []
+    for row in table.rows:
+        for column, entry in row.cells.items():
+            if entry.mean is None:
+                continue
+            rivals = [(other.cells[column].theirs, other.head[-1]) for other in table.rows]
+            best = max(((theirs[0], name) for theirs, name in rivals if theirs), default=None)
+            beside = ""
+            if entry.theirs:
+                beside = f"paper: {entry.theirs[0]:.2f} ({entry.difference:+.2f})"
+            elif best:
+                beside = f"best in the paper, {best[1]}: {best[0]:.2f} ({entry.mean - best[0]:+.2f})"
+            ours = f"{entry.mean:6.2f}" + ("" if entry.std is None else f" ± {entry.std:.2f}")
+            lines.append(f"{column[0].upper()} {column[1]:<9}{', '.join(row.head):<24}{ours:<14}  {beside}".rstrip())
+    return lines
+
+
+def order_line(order: Order) -> str:
+    """How many pairs of methods are in the paper's order, and which are not."""
+    total = order.agree + len(order.disagree)
+    text = f"{order.column[0].upper()}, {order.block}: {order.agree} of {total} pairs are in the paper's order"
+    if order.disagree:
+        text += "; not here: " + ", ".join(order.disagree)
+    return text + "."
+
+
+def remarks(found: Table, records: Sequence[Record]) -> list[str]:
+    """How many seeds the figures of a table average, and where its data has another size than the paper's."""
+    counts = [len(entry.values) for row in found.rows for entry in row.cells.values() if entry.values]
+    if not counts:
+        return []
+    least, most = min(counts), max(counts)
+    lines = [f"Seeds of a figure: {least if least == most else f'{least} to {most}'}."]
+    if found.key == "metrics":
+        longest: dict[str, int] = {}
+        for record in records:
+            if record.task == ABLATION_TASK and record.model in PAIR:
+                metric = record.metric or ABLATION_METRIC
+                longest[metric] = max(longest.get(metric, 0), record.max_steps)
+        lines += [f"T_max with {metric} edits: {steps}." for metric, steps in longest.items()]
+    for task in dict.fromkeys(task for task, _ in found.columns):
+        sizes = [record.size for record in records if record.task == task and record.size]
+        others = dict.fromkeys(size_text(size) for size in sizes if size != SIZES.get(task, size))
+        lines += [f"{task.upper()} here has {ours}; the paper's has {size_text(SIZES[task])}." for ours in others]
+    return lines
+
+
+def size_text(size: dict[str, int]) -> str:
+    """The size of a dataset.
+
+    >>> size_text({"n": 10, "l": 5, "d": 10_000})
+    'N = 10, L = 5, D = 10,000'
+    """
+    return ", ".join(f"{name.upper()} = {number:,}" for name, number in size.items())
