@@ -5,10 +5,11 @@ BIN    := $(VENV)/bin
 
 .PHONY: demo test test-faults bench lint clean
 
-$(VENV)/installed: pyproject.toml constraints.txt
+$(VENV)/installed: pyproject.toml trainer/pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "aegen needs Python 3.11 or newer (set PYTHON=...)")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all,dev]"
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  -e ".[all,dev]" -e "./trainer[all]"
 	touch $@
 
 demo: $(VENV)/installed
@@ -34,4 +35,5 @@ lint: $(VENV)/installed
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) build dist demo runs .pytest_cache .hypothesis .mypy_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) demo runs .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf build dist *.egg-info trainer/build trainer/dist trainer/*.egg-info

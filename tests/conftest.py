@@ -1,4 +1,4 @@
-"""What all tests share: the real command line, and the authors' files where they are."""
+"""Fixtures for all tests: the commands, in a process of their own or in this one, and the authors' files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import settings
 
 from tests.s3 import bucket, s3, storage  # noqa: F401 - fixtures for all
@@ -17,6 +19,9 @@ from tests.s3 import bucket, s3, storage  # noqa: F401 - fixtures for all
 # The same examples on every machine and every day, so that a failure is that of a change; others by make test-faults.
 settings.register_profile("same", deadline=None, max_examples=60, print_blob=True, derandomize=True)
 settings.register_profile("random", deadline=None, max_examples=60, print_blob=True)
+
+# One thread for each of the processes that tests start: several would fight for the cores that other tests use.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -53,6 +58,28 @@ def run(tmp_path: Path) -> Run:
         return done
 
     return call
+
+
+@pytest.fixture
+def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """As ``run``, but inside this process: many times faster, for whatever a process adds nothing to."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as python -m does, for metrics of users
+    known = set(sys.modules)
+
+    def call(*arguments: object, module: str = "aegen", check: int | None = 0, **options: object):
+        command, words = import_module(f"{module}.cli").main, [*map(str, arguments)]
+        done = CliRunner().invoke(command, words, prog_name=module, **options)
+        if done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        if check is not None:
+            assert done.exit_code == check, done.stderr
+        return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
+
+    yield call
+    for name in set(sys.modules) - known:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 @pytest.fixture

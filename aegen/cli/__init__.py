@@ -1,4 +1,4 @@
-"""The command ``aegen``: parse, call one library function, print what came of it.
+"""The command ``aegen``: parse, call one library function, print the result.
 
 Nothing heavy is imported here; each command imports what it needs.
 

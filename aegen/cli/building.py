@@ -1,4 +1,4 @@
-"""Commands that write a dataset: from a spec, from files, and the demonstrations of its pairs."""
+"""Commands that write a dataset: pairs from a spec or from files, and their demonstrations."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from aegen.cli.common import (
     out_option,
     place_option,
     report,
+    seed_option,
+    shard_option,
     spec_options,
     working,
 )
@@ -71,7 +73,9 @@ def build(
     max_states: int,
     **settings: Any,
 ) -> tuple[Manifest, bool]:
-    """The whole data stage of one benchmark: pairs, expert trajectories, augmented trajectories.
+    """Build a complete benchmark: pairs, expert trajectories (TG), augmented trajectories (TA), card.
+
+    TASK is aor, aes or aec. An interrupted build is resumed by the same command.
 
     \b
     Example: aegen build aes --n 100 --l 5 --d 10000 --out aes
@@ -99,7 +103,7 @@ def build(
     multiple=True,
     default=(1, 100, 1000),
     show_default=True,
-    help="How long on them.",
+    help="Estimate the time on this many cores; may be repeated.",
 )
 @json_option
 def plan(
@@ -112,7 +116,7 @@ def plan(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """What `build` would make and cost, from a small piece that is built and measured here; nothing is kept.
+    """Estimate the size and cost of `build` from a small sample that is built and measured; nothing is kept.
 
     \b
     Example: aegen plan aes --n 100 --l 6 --d 1000000000
@@ -138,28 +142,28 @@ def plan(
     "--kind",
     default="auto",
     show_default=True,
-    help="released, parallel, csv, tsv (not quoted), jsonl, parquet, m2, datasets.",
+    help="Input format: auto, released, parallel, csv, tsv (unquoted), jsonl, parquet, m2 or datasets.",
 )
 @click.option(
-    "--task", default="text", show_default=True, help="text, aor, aes or aec: whose metric, design and rules."
+    "--task", default="text", show_default=True, help="Task that sets metric, design and rules: text, aor, aes or aec."
 )
-@click.option("--tokens", default="words", show_default=True, help="words (between single spaces) or chars.")
-@click.option("--split", help="For example 70/15/15; default: the splits that are there, or 70/15/15.")
 @click.option(
-    "--split-by", default="source", show_default=True, help="source, target or pair: what no two splits share."
+    "--tokens", default="words", show_default=True, help="Tokens: words (separated by single spaces) or chars."
 )
-@click.option("--source-column", default="source", show_default=True)
-@click.option("--target-column", default="target", show_default=True)
-@click.option("--annotator", type=int, default=0, show_default=True, help="M2: whose corrections.")
-@click.option("--seed", type=int, default=0, show_default=True, help="For --split.")
-@click.option("--max-tokens", type=int, default=1024, show_default=True, help="Longest text.")
-@click.option("--rows-per-shard", type=int, default=250_000, show_default=True)
-@click.option("--skip-bad", is_flag=True, help="Leave out pairs that cannot be used, and count them.")
+@click.option("--split", help="Split ratio in percent; default: the splits of the input, or 70/15/15.")
+@click.option("--split-by", default="source", show_default=True, help="No two splits share a source, target or pair.")
+@click.option("--source-column", default="source", show_default=True, help="Column of the source texts.")
+@click.option("--target-column", default="target", show_default=True, help="Column of the target texts.")
+@click.option("--annotator", type=int, default=0, show_default=True, help="M2: use the corrections of this annotator.")
+@seed_option
+@click.option("--max-tokens", type=int, default=1024, show_default=True, help="Maximum number of tokens per text.")
+@shard_option
+@click.option("--skip-bad", is_flag=True, help="Skip invalid pairs and print their number.")
 @out_option
 @json_option
 @report
 def import_(out: Path, paths: tuple[Path, ...], **settings: Any) -> tuple[Manifest, bool]:
-    """Take text pairs from files, a folder in the authors' layout, or a `datasets` dataset.
+    """Import text pairs from files, a folder in the authors' layout, or a `datasets` dataset.
 
     \b
     Examples:
@@ -192,7 +196,7 @@ def trajectories(
     workers: int | None,
     scheduler: str | None,
 ) -> tuple[Manifest, bool]:
-    """Write the expert's trajectories (TG) for all pairs of FOLDER; with `--design tags`, token-level tags beside them.
+    """Write the expert trajectories (TG) of all pairs in FOLDER; with `--design tags`, token-level tags instead.
 
     \b
     Examples:
@@ -214,8 +218,8 @@ def trajectories(
 @main.command()
 @click.argument("folder", type=PLACE)
 @augment_options
-@click.option("--metric", help="Needed if the expert's is none of aegen's: its code is run.")
-@click.option("--seed", type=int, default=0, show_default=True, help="For the sample beyond --max-edits.")
+@click.option("--metric", help="Required to run a custom expert metric.")
+@seed_option
 @engine_options
 @json_option
 @report
@@ -230,7 +234,7 @@ def augment(
     workers: int | None,
     scheduler: str | None,
 ) -> tuple[Manifest, bool]:
-    """Write the augmented trajectories (TA) of FOLDER's training pairs: the expert's and those from shifted states.
+    """Write the augmented trajectories (TA) of the training pairs in FOLDER, from sources and shifted states.
 
     \b
     Example: aegen augment gec --max-edits 8

@@ -1,4 +1,4 @@
-"""What all commands share: the group that explains errors, and the options that several have."""
+"""Shared by all commands: the group that turns errors into messages, and the options of more than one command."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from aegen import __version__
 from aegen.core import interrupt
 from aegen.core.errors import AegenError, InvalidSpec
 
 if TYPE_CHECKING:
     from aegen.dataset.folder import Folder
     from aegen.dataset.manifest import Manifest
-    from aegen.engines.local import Engine
+    from aegen.engines.engine import Engine
     from aegen.files.places import Remote
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-# What another name or another place would mend.
+# Errors that another file name or location would fix: wrong use, exit code 2.
 WRONG_USE = (PermissionError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
 WRONG_NAME = {errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
 
 
 class Place(click.ParamType[Any]):
-    """A folder, or a URL of a storage."""
+    """A folder, or a storage URL."""
 
     name = "place"
 
@@ -40,36 +41,36 @@ class Place(click.ParamType[Any]):
         return location(value)
 
 
-class Here(Place):
-    """A file or folder of this machine."""
+class LocalPath(Place):
+    """A local file or folder."""
 
     name = "path"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         place = super().convert(value, param, ctx)
         if not isinstance(place, Path):
-            raise InvalidSpec(f"{place}: expected a file or folder on this machine")
+            raise InvalidSpec(f"{place}: expected a local file or folder")
         return place
 
 
-PLACE, FOLDER = Place(), Here()
+PLACE, FOLDER = Place(), LocalPath()
 
 
 class Commands(click.Group):
-    """Turns our errors, and the system's, into one line and an exit code."""
+    """Turns our errors and the operating system's into one line and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with interrupt.working():
+            with interrupt.raising():
                 return super().invoke(ctx)
         except AegenError as error:
             _fail(str(error), error.exit_code)
         except MemoryError:
             _fail("not enough memory", 1)
         except KeyboardInterrupt:
-            _fail(interrupt.SAID, interrupt.CODE)
+            _fail(interrupt.MESSAGE, interrupt.CODE)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has read enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has closed the pipe
             sys.exit(1)
         except OSError as error:
             wrong_use = isinstance(error, WRONG_USE) or error.errno in WRONG_NAME
@@ -83,19 +84,19 @@ def _fail(message: str, code: int) -> None:
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="aegen")
+@click.version_option(__version__)
 def main() -> None:
     """Turn text pairs into state-action demonstrations.
 
     \b
-    Example:
+    Examples:
       aegen build aor --n 10 --l 5 --d 10000 --out aor
       aegen show aor
     """
 
 
 def options(*decorators: Callable[[Function], Function]) -> Callable[[Function], Function]:
-    """Several options as one decorator."""
+    """Combine several options into one decorator."""
 
     def decorate(function: Function) -> Function:
         for decorator in reversed(decorators):
@@ -105,43 +106,68 @@ def options(*decorators: Callable[[Function], Function]) -> Callable[[Function],
     return decorate
 
 
+seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
+shard_option = click.option(
+    "--rows-per-shard", type=int, default=250_000, show_default=True, help="Maximum number of pairs per shard."
+)
 spec_options = options(
     click.argument("task"),
-    click.option("--n", type=int, required=True, help="Integers 2 … N+1."),
-    click.option("--l", type=int, required=True, help="Integers in an equation, the right-hand side included."),
-    click.option("--d", type=int, required=True, help="Equations in all."),
-    click.option("--seed", type=int, default=0, show_default=True),
+    click.option("--n", type=int, required=True, help="Number of integers: 2 … N+1."),
+    click.option("--l", type=int, required=True, help="Integers per equation, including the right-hand side."),
+    click.option("--d", type=int, required=True, help="Number of equations, all splits together."),
+    seed_option,
     click.option(
-        "--split", default="source", show_default=True, help="source: no source in two splits. paper: at random."
+        "--split", default="source", show_default=True, help="source: no two splits share a source; paper: random."
     ),
-    click.option("--division", is_flag=True, help="AES: also / inside parentheses."),
-    click.option("--errors", type=int, default=3, show_default=True, help="AEC: up to this many mistakes."),
+    click.option("--division", is_flag=True, help="AES: allow division inside parentheses."),
+    click.option("--errors", type=int, default=3, show_default=True, help="AEC: maximum number of errors per source."),
     click.option(
-        "--variants", type=int, default=0, show_default=True, help="AES, AEC: more sources a training target."
+        "--variants", type=int, default=0, show_default=True, help="AES, AEC: additional sources per training target."
     ),
-    click.option("--rows-per-shard", type=int, default=250_000, show_default=True),
+    shard_option,
 )
-out_option = click.option("--out", type=FOLDER, required=True, help="Folder for the dataset.")
+out_option = click.option("--out", type=FOLDER, required=True, help="Output folder.")
 place_option = click.option(
-    "--out", type=PLACE, required=True, help="Folder for the dataset, or a URL such as s3://bucket/name."
+    "--out", type=PLACE, required=True, help="Output folder, or a URL such as s3://bucket/name."
 )
 workers_option = click.option(
-    "--workers", type=click.IntRange(1, 1024), help="Processes; default: as many as it is worth."
+    "--workers", type=click.IntRange(1, 1024), help="Worker processes; default: chosen by dataset size."
 )
 engine_options = options(
-    click.option("--engine", type=click.Choice(["local", "dask"]), help="Who runs the workers; default: local."),
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "dask"]),
+        help="Where the workers run; default: local, or dask with --scheduler.",
+    ),
     workers_option,
-    click.option("--scheduler", help="dask: run on the cluster of this scheduler, for example tcp://host:8786."),
+    click.option("--scheduler", help="dask: address of the cluster's scheduler, for example tcp://host:8786."),
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 expert_options = options(
-    click.option("--metric", help="levenshtein, lcs, span or package.module:function; default: the task's."),
-    click.option("--design", help="insert, edit, span, span2, span3; default: the task's."),
+    click.option("--metric", help="Edit metric: levenshtein, lcs, span or package.module:function; default: by task."),
+    click.option("--design", help="Action design: insert, edit, span, span2 or span3; default: by task."),
 )
 augment_options = options(
-    click.option("--algorithm", default="paper", show_default=True, help="paper or released."),
-    click.option("--max-edits", type=int, default=10, show_default=True, help="Up to here, all subsets of the edits."),
-    click.option("--max-states", type=int, default=1024, show_default=True, help="Beyond, at most so many."),
+    click.option(
+        "--algorithm",
+        default="paper",
+        show_default=True,
+        help="TA as in the paper or in its released code: paper or released.",
+    ),
+    click.option(
+        "--max-edits",
+        type=int,
+        default=10,
+        show_default=True,
+        help="Use all subsets of the edits of a pair with up to this many.",
+    ),
+    click.option(
+        "--max-states",
+        type=int,
+        default=1024,
+        show_default=True,
+        help="Sample at most this many states of a pair with more edits.",
+    ),
 )
 
 
@@ -151,10 +177,10 @@ def working(
 ) -> Iterator[tuple[Folder, Engine]]:
     """A dataset folder and the engine to work on it."""
     from aegen.dataset.folder import Folder
-    from aegen.engines.local import start
+    from aegen.engines.start import start
 
     if (engine == "dask" or scheduler) and isinstance(place, Path):
-        place = place.absolute()  # workers may run in another folder
+        place = place.absolute()  # workers may have another working directory
     folder = Folder(place)
     rows = folder.manifest().rows("pairs") if rows is None else rows
     with start(engine, workers, scheduler, rows) as started:
@@ -162,7 +188,7 @@ def working(
 
 
 def report(function: Callable[..., tuple[Manifest, bool]]) -> Callable[..., None]:
-    """Print what a command that writes has made."""
+    """Print the row counts of the dataset that a command has written."""
 
     @wraps(function)
     def wrapper(*args: Any, as_json: bool, **kwargs: Any) -> None:
@@ -173,6 +199,6 @@ def report(function: Callable[..., tuple[Manifest, bool]]) -> Callable[..., None
             click.echo(json.dumps({"folder": str(folder), "rows": rows, "worked": worked}))
             return
         counts = ", ".join(f"{count:,} {'pairs' if config == 'pairs' else config}" for config, count in rows.items())
-        click.echo(f"{counts} -> {folder}" if worked else f"nothing to do: {folder} is finished ({counts})")
+        click.echo(f"{counts} -> {folder}" if worked else f"nothing to do: {folder} is complete ({counts})")
 
     return wrapper

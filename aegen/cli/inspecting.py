@@ -1,4 +1,4 @@
-"""Commands that look at a dataset: rows, counts, and whether it is sound."""
+"""Commands that read a dataset: show rows, count, verify."""
 
 from __future__ import annotations
 
@@ -15,14 +15,24 @@ from aegen.cli.common import PLACE, json_option, main, workers_option
 
 @main.command()
 @click.argument("folder", type=PLACE)
-@click.option("--split", type=click.Choice(["train", "validation", "test"]), default="train", show_default=True)
-@click.option("--rows", type=click.IntRange(1), default=5, show_default=True, help="Pairs to draw.")
 @click.option(
-    "--config", type=click.Choice(["pairs", "expert", "augmented", "tags"]), help="Default: the richest there is."
+    "--split", type=click.Choice(["train", "validation", "test"]), default="train", show_default=True, help="Split."
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Number of pairs; with --json, of rows or trajectories.",
+)
+@click.option(
+    "--config",
+    type=click.Choice(["pairs", "expert", "augmented", "tags"]),
+    help="Default: augmented (train only), expert or pairs, the first that exists.",
 )
 @json_option
 def show(folder: Path, split: str, rows: int, config: str | None, as_json: bool) -> None:
-    """Draw some rows of FOLDER: pairs, or trajectories step by step with each edit marked.
+    """Show rows of FOLDER: pairs, or trajectories step by step with each edit marked.
 
     \b
     Example: aegen show aor --rows 1
@@ -79,9 +89,10 @@ def _paint(text: str, kind: str) -> str:
 
 @main.command()
 @click.argument("folder", type=PLACE)
+@click.option("--distinct", is_flag=True, help="Also count distinct training steps; reads every row.")
 @json_option
-def stats(folder: Path, as_json: bool) -> None:
-    """Count FOLDER: sizes, overlap between the splits, and the paper's data table.
+def stats(folder: Path, distinct: bool, as_json: bool) -> None:
+    """Print statistics of FOLDER: sizes, overlap between the splits, and the paper's data table.
 
     \b
     Example: aegen stats aor
@@ -89,7 +100,7 @@ def stats(folder: Path, as_json: bool) -> None:
     from aegen.dataset.folder import Folder
     from aegen.dataset.stats import stats as count
 
-    figures = count(Folder(folder))
+    figures = count(Folder(folder), distinct)
     if as_json:
         click.echo(json.dumps(figures))
         return
@@ -110,7 +121,7 @@ def stats(folder: Path, as_json: bool) -> None:
 @workers_option
 @json_option
 def verify(folder: Path, workers: int | None, as_json: bool) -> None:
-    """Check FOLDER: hashes, schemas, every equation, duplicates, leaks, and a replay of every trajectory.
+    """Verify FOLDER: hashes, schemas, equations, duplicates, leaks between splits; replay every trajectory.
 
     \b
     Example: aegen verify aor
@@ -118,7 +129,7 @@ def verify(folder: Path, workers: int | None, as_json: bool) -> None:
     from aegen.core.progress import bar
     from aegen.dataset.folder import Folder
     from aegen.dataset.verify import verify as check
-    from aegen.engines.local import local
+    from aegen.engines.start import local
 
     dataset = Folder(folder)
     rows = sum(info.rows for info in dataset.manifest().files.values())
@@ -126,4 +137,4 @@ def verify(folder: Path, workers: int | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(findings))
     else:
-        click.echo(f"{folder} is sound: " + ", ".join(f"{count:,} {name}" for name, count in findings.items()))
+        click.echo(f"{folder} verified: " + ", ".join(f"{count:,} {name}" for name, count in findings.items()))

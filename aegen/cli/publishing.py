@@ -1,4 +1,4 @@
-"""Commands that hand a dataset on: its card, publishing, and bringing one back."""
+"""Commands that render a dataset's card, publish the dataset, or download a published one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @main.command()
 @click.argument("folder", type=FOLDER)
-@click.option("--license", "licence", help="Of imported texts, as the hub spells it, for example cc-by-4.0.")
-@click.option("--language", help="Of imported texts, as an ISO 639 code, for example en.")
+@click.option("--license", "licence", help="Licence of imported texts, as a hub identifier, for example cc-by-4.0.")
+@click.option("--language", help="Language of imported texts, as an ISO 639 code, for example en.")
 def card(folder: Path, licence: str | None, language: str | None) -> None:
     """Render the card of FOLDER from its shards: README.md, pictures, croissant.json.
 
@@ -29,27 +29,29 @@ def card(folder: Path, licence: str | None, language: str | None) -> None:
     from aegen.dataset.folder import Folder
 
     dataset = Folder(folder)
-    dataset.manifest()  # where no dataset is, no folder is made
+    dataset.manifest()  # fails before a folder is created for a mistyped name
     with dataset.writing():
-        manifest = dataset.manifest()  # the one of now that nobody else writes
+        manifest = dataset.manifest()  # read again, now that no other process can change it
         written = write_card(dataset, manifest, Terms.of(dataset, manifest).stated(licence, language))
     click.echo(f"{', '.join(written)} -> {folder}")
 
 
 @main.command()
 @click.argument("folders", nargs=-1, required=True, type=FOLDER)
-@click.option("--to", required=True, help="hf://org/name, a folder, or the URL of a storage such as s3://bucket/name.")
-@click.option("--private", is_flag=True, help="hf: a new dataset is private.")
-@click.option("--revision", help="hf: the branch; default: main.")
-@click.option("--tag", help="hf: a tag for the commit.")
-@click.option("--force", is_flag=True, help="Replace a dataset made from another spec; move the tag.")
-@click.option("--dry-run", is_flag=True, help="Verify and list what would be there; send nothing.")
+@click.option(
+    "--to", required=True, help="Destination: hf://org/name, a folder, or a storage URL such as s3://bucket/name."
+)
+@click.option("--private", is_flag=True, help="hf: create the dataset as private.")
+@click.option("--revision", help="hf: branch; default: main.")
+@click.option("--tag", help="hf: tag the commit.")
+@click.option("--force", is_flag=True, help="Replace a dataset of another spec; move an existing tag.")
+@click.option("--dry-run", is_flag=True, help="Verify and list the files; send nothing.")
 @workers_option
 @json_option
 def publish(folders: tuple[Path, ...], dry_run: bool, workers: int | None, as_json: bool, **settings: Any) -> None:
-    """Publish finished dataset FOLDERS: verified first, card and manifest with the data, in one commit.
+    """Verify dataset FOLDERS and publish each with its card and manifest, in one commit.
 
-    Several folders go below --to, each under its own name. Run again, it changes nothing.
+    Several folders are published below --to, each under its own name. Publishing again changes nothing.
 
     \b
     Examples:
@@ -57,7 +59,7 @@ def publish(folders: tuple[Path, ...], dry_run: bool, workers: int | None, as_js
       aegen publish aor aes aec --to hf://org
     """
     from aegen.core.progress import bar
-    from aegen.engines.local import local
+    from aegen.engines.start import local
     from aegen.publishing.publish import publish as send
     from aegen.publishing.publish import targets
 
@@ -81,7 +83,7 @@ def publish(folders: tuple[Path, ...], dry_run: bool, workers: int | None, as_js
 @json_option
 @report
 def pull(source: str, out: Path) -> tuple[Manifest, bool]:
-    """Bring a published dataset back as a folder: SOURCE is hf://org/name[@revision], a folder or a URL.
+    """Download a published dataset into a folder: SOURCE is hf://org/name[@revision], a folder or a URL.
 
     \b
     Example: aegen pull hf://org/aor@v1 --out aor
@@ -95,19 +97,19 @@ def pull(source: str, out: Path) -> tuple[Manifest, bool]:
 
 @main.command()
 @click.argument("folders", nargs=-1, required=True, type=FOLDER)
-@click.option("--link", default="{name}", show_default=True, help="Where each is, for example hf://org/{name}.")
-@click.option("--out", type=FOLDER, required=True, help="The Markdown file.")
+@click.option("--link", default="{name}", show_default=True, help="Link to each dataset, for example hf://org/{name}.")
+@click.option("--out", type=FOLDER, required=True, help="Output Markdown file.")
 def collection(folders: tuple[Path, ...], link: str, out: Path) -> None:
-    """List dataset FOLDERS on one page: task, N, L, D and sizes, with links.
+    """Render an index page of dataset FOLDERS: task, N, L, D and sizes, with links.
 
     \b
     Example: aegen collection aor aes aec --link hf://org/{name} --out collection.md
     """
     from aegen.card.collection import collection as render
     from aegen.dataset.folder import Folder
-    from aegen.files.atomic import Aside
+    from aegen.files.atomic import AtomicFile
 
     page = render([Folder(folder) for folder in folders], link)
-    with Aside(out) as aside:
+    with AtomicFile(out) as aside:
         aside.write_text(page, encoding="utf-8")
     click.echo(f"{len(folders)} datasets -> {out}")

@@ -39,10 +39,11 @@ class MissingShards(BadData):
 
 
 class MissingExtra(TrainerError):
-    """A command needs a package of an optional extra."""
+    """A package of the base install, or of an optional extra, is missing."""
 
-    def __init__(self, package: str, extra: str = "train") -> None:
-        super().__init__(f'this needs the package {package}: pip install "aegen[{extra}]"')
+    def __init__(self, package: str, extra: str = "") -> None:
+        wanted = f'"aegen-trainer[{extra}]"' if extra else "aegen-trainer"
+        super().__init__(f"this needs the package {package}: pip install {wanted}")
 
 
 class Failed(TrainerError):

@@ -1,9 +1,14 @@
-"""The command line as a user meets it: real processes, exit codes, one line of error."""
+"""The command line as a user meets it: output, exit codes, one line of error."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 
+import click
 import pytest
 
 AOR = ("aor", "--n", 10, "--l", 4, "--d", 60)
@@ -15,74 +20,76 @@ def one_line(done):
     return done.stderr
 
 
-def test_from_spec_to_verified_demonstrations(run, tmp_path):
-    assert "60 pairs" in run("build", *AOR, "--out", "d").stdout
-    assert "nothing to do" in run("build", *AOR, "--out", "d").stdout
-    shown = run("show", "d", "--rows", 1).stdout
+def test_from_spec_to_verified_demonstrations(invoke):
+    assert "60 pairs" in invoke("build", *AOR, "--out", "d").stdout
+    assert "nothing to do" in invoke("build", *AOR, "--out", "d").stdout
+    shown = invoke("show", "d", "--rows", 1).stdout
     assert "POS_" in shown and "DONE DONE" in shown and "‹" in shown and "shifted" in shown
-    assert "→" in run("show", "d", "--config", "pairs").stdout
-    assert "T_max" in run("stats", "d").stdout
-    assert "is sound" in run("verify", "d").stdout
-    assert json.loads(run("stats", "d", "--json").stdout)["pairs"]["train"] == 42
-    assert json.loads(run("verify", "d", "--json").stdout)["files"] == 7
-    row = json.loads(run("show", "d", "--json", "--rows", 1).stdout)
+    assert "→" in invoke("show", "d", "--config", "pairs").stdout
+    assert "T_max" in invoke("stats", "d").stdout
+    assert "verified" in invoke("verify", "d").stdout
+    assert json.loads(invoke("stats", "d", "--json").stdout)["pairs"]["train"] == 42
+    assert json.loads(invoke("verify", "d", "--json").stdout)["files"] == 7
+    row = json.loads(invoke("show", "d", "--json", "--rows", 1).stdout)
     assert row["origin"] == 0 and row["steps"][-1]["action"] == ["DONE", "DONE"]
 
 
-def test_stages_and_import(run, tmp_path):
+def test_stages_and_import(invoke, tmp_path):
     (tmp_path / "a.csv").write_text("source,target\nhte,the\nteh,the\nadn,and\n")
     imported = json.loads(
-        run("import", "a.csv", "--tokens", "chars", "--split", "100/0/0", "--out", "d", "--json").stdout
+        invoke("import", "a.csv", "--tokens", "chars", "--split", "100/0/0", "--out", "d", "--json").stdout
     )
     assert imported == {"folder": "d", "rows": {"pairs": 3}, "worked": True}
-    assert "expert" in run("trajectories", "d", "--metric", "lcs").stdout
-    assert "augmented" in run("augment", "d", "--algorithm", "released").stdout
-    assert "is sound" in run("verify", "d").stdout
-    assert "expert.metric is lcs there" in one_line(run("trajectories", "d", check=2))
+    assert "expert" in invoke("trajectories", "d", "--metric", "lcs").stdout
+    assert "augmented" in invoke("augment", "d", "--algorithm", "released").stdout
+    assert "verified" in invoke("verify", "d").stdout
+    assert "expert.metric: existing value lcs, requested levenshtein" in one_line(invoke("trajectories", "d", check=2))
 
 
-def test_a_stage_that_failed_does_not_block_the_next(run, tmp_path):
+def test_a_stage_that_failed_does_not_block_the_next(invoke, tmp_path):
     (tmp_path / "a.csv").write_text("source,target\nab,ac\nb,c\n")
-    run("import", "a.csv", "--tokens", "chars", "--split", "100/0/0", "--out", "d")
-    assert "cannot express" in one_line(run("trajectories", "d", "--design", "insert", check=2))
-    run("trajectories", "d")
-    assert "is sound" in run("verify", "d").stdout
+    invoke("import", "a.csv", "--tokens", "chars", "--split", "100/0/0", "--out", "d")
+    assert "cannot express" in one_line(invoke("trajectories", "d", "--design", "insert", check=2))
+    invoke("trajectories", "d")
+    assert "verified" in invoke("verify", "d").stdout
 
 
 @pytest.mark.parametrize("body", ["return None", "return [(0, 1, ('x',))]", "raise KeyError('oops')", "return 3"])
-def test_whatever_a_users_metric_does_the_pair_is_shown(run, tmp_path, body):
+def test_whatever_a_users_metric_does_the_pair_is_shown(invoke, tmp_path, body):
     (tmp_path / "mine.py").write_text(f"def metric(state, goal):\n    {body}\n")
-    assert "mine:metric" in one_line(run("build", *AOR, "--metric", "mine:metric", "--out", "d", check=2))
+    assert "mine:metric" in one_line(invoke("build", *AOR, "--metric", "mine:metric", "--out", "d", check=2))
 
 
-def test_a_name_in_a_manifest_is_no_permission_to_run_it(run, tmp_path):
+def test_a_name_in_a_manifest_is_no_permission_to_run_it(invoke, tmp_path):
     code = "from pathlib import Path\n\ndef metric(state, goal):\n    Path('ran').touch()\n    return []\n"
     (tmp_path / "theirs.py").write_text(code)
-    run("build", *AOR, "--out", "d")
-    run("generate", *AOR, "--out", "e")
+    invoke("build", *AOR, "--out", "d")
+    invoke("generate", *AOR, "--out", "e")
     manifest = json.loads((tmp_path / "d" / "manifest.json").read_text())
     manifest["spec"]["expert"]["metric"] = "theirs:metric"
     del manifest["spec"]["augmented"]
     (tmp_path / "d" / "manifest.json").write_text(json.dumps(manifest))
-    assert "name it with --metric" in one_line(run("augment", "d", check=2))
+    assert "custom: --metric theirs:metric" in one_line(invoke("augment", "d", check=2))
     for command in (("show", "d"), ("stats", "d"), ("verify", "d"), ("card", "d"), ("publish", "d", "--to", "there")):
-        run(*command, check=None)
+        invoke(*command, check=None)
     assert not (tmp_path / "ran").exists()
-    run("trajectories", "e")
-    assert "the expert of e is levenshtein" in one_line(run("augment", "e", "--metric", "theirs:metric", check=2))
+    invoke("trajectories", "e")
+    assert "the expert metric of e is levenshtein" in one_line(
+        invoke("augment", "e", "--metric", "theirs:metric", check=2)
+    )
 
 
-def test_pipes_get_no_bars_and_no_colours(run):
-    done = run("build", *AOR, "--out", "d")
-    assert done.stderr == "" and "\x1b" not in run("show", "d").stdout
+def test_pipes_get_no_bars_and_no_colours(invoke):
+    done = invoke("build", *AOR, "--out", "d")
+    assert done.stderr == "" and "\x1b" not in invoke("show", "d").stdout
 
 
 @pytest.mark.parametrize(
     "arguments,message",
     [
-        (("generate", "aor", "--n", 1, "--l", 5, "--d", 10), "n=1: expected at least 2"),
-        (("generate", "aor", "--n", 10, "--l", 2, "--d", 10), "l=2: expected at least 3"),
-        (("generate", "aor", "--n", 10, "--l", 5, "--d", 0), "d=0: expected at least 1"),
+        (("generate", "aor", "--n", 1, "--l", 5, "--d", 10), "n=1: expected int >= 2"),
+        (("generate", "aor", "--n", 10, "--l", 2, "--d", 10), "l=2: expected int >= 3"),
+        (("generate", "aor", "--n", 10, "--l", 5, "--d", 0), "d=0: expected int >= 1"),
         (("generate", "aor", "--n", 10, "--l", 5, "--d", 100_000), "exactly 82,342 valid equations"),
         (("generate", "xyz", "--n", 10, "--l", 5, "--d", 10), "task=xyz: expected one of aor, aes, aec"),
         (("generate", "aor", "--n", 10**6, "--l", 5, "--d", 10), "63 bits"),
@@ -98,63 +105,65 @@ def test_pipes_get_no_bars_and_no_colours(run):
         (("build", *AOR, "--metric", "mine:lost"), "metric mine:lost: its edits end at"),
     ],
 )
-def test_bad_input(run, tmp_path, arguments, message):
+def test_bad_input(invoke, tmp_path, arguments, message):
     (tmp_path / "mine.py").write_text("def lost(state, goal):\n    return []\n")
-    assert message in one_line(run(*arguments, "--out", "d", check=2))
+    assert message in one_line(invoke(*arguments, "--out", "d", check=2))
     assert not list(tmp_path.rglob("manifest.json"))
 
 
-def test_nothing_is_written_for_a_bad_spec(run, tmp_path):
-    run("generate", "aor", "--n", 10, "--l", 5, "--d", 100_000, "--out", "d", check=2)
+def test_nothing_is_written_for_a_bad_spec(invoke, tmp_path):
+    invoke("generate", "aor", "--n", 10, "--l", 5, "--d", 100_000, "--out", "d", check=2)
     assert not (tmp_path / "d").exists()
 
 
-def test_folders_that_cannot_be(run, tmp_path):
+def test_folders_that_cannot_be(invoke, tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "loop").symlink_to("loop")
-    assert "file is not a folder" in one_line(run("generate", *AOR, "--out", "file/d", check=2))
+    assert "file is not a folder" in one_line(invoke("generate", *AOR, "--out", "file/d", check=2))
     for out in ("loop/d", "x" * 300, "/proc/d"):
-        assert out in one_line(run("generate", *AOR, "--out", out, check=2))
+        assert out in one_line(invoke("generate", *AOR, "--out", out, check=2))
     for command in ("show", "stats", "verify", "trajectories", "augment", "card"):
-        assert "no manifest.json" in one_line(run(command, "nowhere", check=2))
+        assert "no manifest.json" in one_line(invoke(command, "nowhere", check=2))
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "manifest.json").write_text('{"made by": "somebody else"}')
-    assert "format version None" in one_line(run("generate", *AOR, "--out", "d", check=2))
+    assert "manifest.json: format" in one_line(invoke("generate", *AOR, "--out", "d", check=2))
 
 
-def test_a_damaged_shard_is_named(run, tmp_path):
-    run("generate", *AOR, "--out", "d")
+def test_a_damaged_shard_is_named(invoke, tmp_path):
+    invoke("generate", *AOR, "--out", "d")
     path = tmp_path / "d" / "pairs" / "test-00000-of-00001.parquet"
     path.write_bytes(path.read_bytes()[:-9])
-    assert "pairs/test-00000-of-00001.parquet: altered" in one_line(run("verify", "d", check=2))
+    assert "pairs/test-00000-of-00001.parquet: altered" in one_line(invoke("verify", "d", check=2))
 
 
-def test_help_has_an_example_for_every_command(run):
-    listed = run("--help").stdout
-    making = ("build", "generate", "import", "trajectories", "augment")
-    for command in (*making, "show", "stats", "verify", "card", "publish", "pull", "collection"):
-        assert command in listed and "Example" in run(command, "--help").stdout
+def test_help_lists_every_command_with_an_example(invoke):
+    from aegen.cli import main
+
+    listed = invoke("--help").stdout
+    assert {"build", "plan", "verify"} <= main.commands.keys()
+    for name, command in main.commands.items():
+        page = invoke(name, "--help").stdout
+        assert (
+            re.search(rf"^  {name} ", listed, flags=re.MULTILINE) and f"aegen {name} " in page.partition("Example")[2]
+        )
+        for option in command.params:
+            assert isinstance(option, click.Argument) or option.help, f"{name} {option.name} has no help"
 
 
-def test_wrong_use_is_two(run):
-    assert run("generate", "aor", check=None).returncode == 2
-    assert run("nonsense", check=None).returncode == 2
+def test_wrong_use_is_two(invoke):
+    assert invoke("generate", "aor", check=None).returncode == 2
+    assert invoke("nonsense", check=None).returncode == 2
 
 
-def test_a_closed_pipe_is_no_traceback(tmp_path):
-    import os
-    import subprocess
-    import sys
-
-    subprocess.run(
-        [sys.executable, "-m", "aegen", "build", *map(str, AOR), "--out", "d"],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
+def test_processes_say_and_end_as_expected(run, tmp_path):
+    """What the other tests see inside their own process."""
+    assert run("build", *AOR, "--out", "d").stdout.endswith("-> d\n")
+    assert "n=1: expected int >= 2" in one_line(
+        run("generate", "aor", "--n", 1, "--l", 5, "--d", 10, "--out", "e", check=2)
     )
     reading, writing = os.pipe()
     os.close(reading)  # before anything is written, so that nothing can be
     command = [sys.executable, "-m", "aegen", "show", "d", "--rows", "40"]
     done = subprocess.run(command, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (1, "")  # a closed pipe is no error

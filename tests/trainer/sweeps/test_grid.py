@@ -98,7 +98,7 @@ WRONG = [
     ({"seeds = [0, 1]": "seeds = [-1]"}, "field seeds[0]: expected int >= 0"),
     ({"width = 16": "width = [16]"}, "field settings[...]: expected bool | int | float | str, got array"),
     ({"width = 16": "name = 16"}, "unknown setting 'name'"),
-    ({"width = 16": "width = 15"}, "multiple of 2"),
+    ({"width = 16": "width = 15"}, "a multiple of 2"),
     ({"width = 16": "seed = 1"}, "seed is an axis"),
     ({'preset = "cpu"': 'preset = "tpu"'}, "unknown preset 'tpu'"),
     ({'task = "aor"': 'task = "../../escaped"'}, "field data[0].task: expected str matching"),
