@@ -7,7 +7,7 @@ from aegen.card.companions import CARD, CROISSANT, write_companions
 from aegen.card.croissant import croissant
 from aegen.card.facts import check, count, gather
 from aegen.card.header import Terms
-from aegen.core.markdown import markdown_templates
+from aegen.card.markdown import markdown_templates
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
 from aegen.engines.engine import Engine
