@@ -74,7 +74,9 @@ def test_a_name_in_a_manifest_is_no_permission_to_run_it(invoke, tmp_path):
         invoke(*command, check=None)
     assert not (tmp_path / "ran").exists()
     invoke("trajectories", "e")
-    assert "the expert metric of e is levenshtein" in one_line(invoke("augment", "e", "--metric", "theirs:metric", check=2))
+    assert "the expert metric of e is levenshtein" in one_line(
+        invoke("augment", "e", "--metric", "theirs:metric", check=2)
+    )
 
 
 def test_pipes_get_no_bars_and_no_colours(invoke):
