@@ -4,14 +4,11 @@ from aegen.core import interrupt
 
 
 def main() -> None:
-    """Be ready for Ctrl-C, then load the rest."""
-    interrupt.ready()
+    """Prepare for Ctrl-C before anything slow is imported, then run the command."""
+    interrupt.install()
     from aegen.cli import main as command
 
-    try:
-        command(prog_name="aegen")
-    finally:
-        interrupt.end()
+    command(prog_name="aegen")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from aegen.core.actions import Design, load_design
 from aegen.core.errors import InvalidSpec
 from aegen.dataset.dataset import Dataset, Step, Trajectory
 from aegen.dataset.folder import Folder
-from aegen.engines.local import start
+from aegen.engines.start import start
 from aegen.experts import trajectory as tg
 from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegen.arithmetic.equation import OPERATORS
-from aegen.arithmetic.rules import writable_tokens
+from aegen.arithmetic.tasks import writable_tokens
 from aegen.core.actions import Design, load_design, position
 from aegen.core.environment import Environment
 from aegen.core.errors import MissingExtra

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -51,3 +52,20 @@ def test_the_format_page_names_every_field(tmp_path):
     table = page.split("under the key `aegen`")[1].split("## The environment")[0]
     assert fields == set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`[^|]*) \|", table, flags=re.MULTILINE))))
     assert all(f"`{reason}`" in page for reason in Refusal)
+
+
+def test_the_walk_names_what_is_there():
+    """Each step of CONTRIBUTING.md is a file with that name in it, and no room is entered twice but for the shards."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    steps = re.findall(r"`((?:aegen|trainer)/[\w/]+\.py)::(\w+)`", page)
+    assert len(steps) > 20
+    rooms: list[str] = []
+    for path, name in steps:
+        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+        assert name in {node.name for node in tree.body if hasattr(node, "name")}, f"{path} has no {name}"
+        room = str(Path(path).parent)
+        if path != "aegen/dataset/shards.py" and rooms[-1:] != [room]:
+            assert room not in rooms or room == "trainer", f"the walk returns to {room} with {name}"
+            rooms.append(room)
+    for path in re.findall(r"`((?:aegen|trainer)/[\w/]+(?:\.py|/))`", page):
+        assert (ROOT / path).exists(), path

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegen.core.markdown import code, escape_text, fence, front_matter, read_front_matter
+from aegen.card.markdown import code, escape_text, fence, front_matter, read_front_matter
 from tests.pages import ATTACK, code_blocks, code_spans, head_and_body
 
 ROOT = Path(__file__).parent.parent
@@ -22,7 +22,7 @@ def one_line(text):
 
 
 def test_both_packages_carry_the_same_module():
-    assert (ROOT / "aegen/core/markdown.py").read_bytes() == (ROOT / "trainer/core/markdown.py").read_bytes()
+    assert (ROOT / "aegen/card/markdown.py").read_bytes() == (ROOT / "trainer/core/markdown.py").read_bytes()
 
 
 @given(texts)

@@ -8,17 +8,17 @@ from trainer.core import interrupt
 
 
 def main() -> None:
-    """Be ready for Ctrl-C, then load the rest."""
-    interrupt.ready()
+    """Prepare for Ctrl-C before anything slow is imported, then run the command."""
+    interrupt.install()
     from trainer.cli import main as command
 
     try:
         command(prog_name="trainer")
     except SystemExit as end:
-        # All is said and saved: nobody waits until PyTorch has tidied up. And one process in hundreds would abort while
-        # Python ends: threads of gloo and Arrow go on for a moment, and need Python.
+        # Everything is printed and saved, so do not wait for PyTorch's clean-up. Without this, one process in hundreds
+        # aborts while Python exits: threads of gloo and Arrow live a moment longer, and need the interpreter.
         if isinstance(end.code, int):
-            with suppress(OSError):  # nobody reads any more
+            with suppress(OSError):  # the reader has closed the pipe
                 sys.stdout.flush()
                 sys.stderr.flush()
             os._exit(end.code)

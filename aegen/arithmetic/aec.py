@@ -14,6 +14,7 @@ from aegen.arithmetic.equation import OPERATORS
 from aegen.arithmetic.texts import Pieces, Vocabulary
 from aegen.arithmetic.vocabulary import FIRST_INTEGER_ID
 from aegen.columns.ragged import ABSENT
+from aegen.core.actions import Design
 from aegen.core.randomness import SUBSETS, Draws, picked, subsets
 from aegen.core.types import Integers
 
@@ -85,6 +86,11 @@ class Aec:
             what[:, mistake] = digit
         found = np.flatnonzero(columns.ravel() != ABSENT)
         return found // columns.shape[1], columns.ravel().take(found).astype(np.int64), what.ravel().take(found)
+
+    @staticmethod
+    def writable(design: Design, tokens: frozenset[str]) -> frozenset[str]:
+        """Any token that occurs."""
+        return tokens
 
 
 @lru_cache(maxsize=4)

@@ -9,10 +9,11 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from aegen.arithmetic.equation import ADD, DIVIDE, MULTIPLY, SUBTRACT
+from aegen.arithmetic.equation import ADD, DIVIDE, MULTIPLY, SUBTRACT, is_integer
 from aegen.arithmetic.texts import Pieces, Vocabulary
 from aegen.arithmetic.vocabulary import CLOSE_ID, FIRST_INTEGER_ID, OPEN_ID, integer_ids, integers_of
 from aegen.columns.ragged import ABSENT
+from aegen.core.actions import Design
 from aegen.core.randomness import Draws, Words, below, picked, subsets
 from aegen.core.types import Integers
 
@@ -125,6 +126,11 @@ class Aes:
         chosen = np.zeros((rows, width), dtype=bool)
         chosen[picked(draws.fork("where"), draws.below(0, width + 1), np.full(rows, width))] = True
         return chosen
+
+    @staticmethod
+    def writable(design: Design, tokens: frozenset[str]) -> frozenset[str]:
+        """Integers, in a design that replaces whole parentheses; token by token, anything may have to be written."""
+        return frozenset(filter(is_integer, tokens)) if "left" in design.slots else tokens
 
 
 def _halves(draws: Draws, width: int) -> Words:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+from aegen.arithmetic.equation import EQUALS, OPERATORS
 from aegen.arithmetic.texts import Pieces, Vocabulary
+from aegen.core.actions import Design
 from aegen.core.randomness import Draws
 from aegen.core.types import Integers
 
@@ -28,3 +30,8 @@ class Aor:
     def sources(self, cells: Integers, draws: Draws) -> Pieces:
         """Drop sign, operators and ``=``."""
         return Pieces(cells[:, 1::2], self.vocabulary)
+
+    @staticmethod
+    def writable(design: Design, tokens: frozenset[str]) -> frozenset[str]:
+        """What a source lacks: operators and ``=``."""
+        return frozenset((*OPERATORS, EQUALS))

@@ -8,6 +8,7 @@ from aegen.arithmetic.aec import Aec
 from aegen.arithmetic.aes import Aes
 from aegen.arithmetic.aor import Aor
 from aegen.arithmetic.texts import Pieces, Vocabulary
+from aegen.core.actions import Design
 from aegen.core.randomness import Draws
 from aegen.core.types import Integers
 
@@ -28,5 +29,15 @@ class Task(Protocol):
         """One source for each equation, drawn by the rows' own randomness."""
         ...
 
+    @staticmethod
+    def writable(design: Design, tokens: frozenset[str]) -> frozenset[str]:
+        """Which tokens an agent may write; ``tokens`` are those that occur in states."""
+        ...
+
 
 TASKS: dict[str, type[Aor] | type[Aes] | type[Aec]] = {task.name: task for task in (Aor, Aes, Aec)}
+
+
+def writable_tokens(task: str, design: Design, tokens: frozenset[str]) -> frozenset[str]:
+    """Which tokens a task lets an agent write; in texts, all that occur."""
+    return TASKS[task].writable(design, tokens) if task in TASKS else tokens

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aegen.core.errors import FolderConflict
 from aegen.dataset.folder import Folder
-from aegen.files.atomic import Aside
+from aegen.files.atomic import AtomicFile
 
 CARD = "README.md"
 CROISSANT = "croissant.json"
@@ -37,5 +37,5 @@ def write_companions(folder: Folder, made: dict[str, bytes]) -> None:
         if name not in made:
             path.unlink(missing_ok=True)
         elif not path.is_file() or path.read_bytes() != made[name]:
-            with Aside(path) as aside:
+            with AtomicFile(path) as aside:
                 aside.write_bytes(made[name])

@@ -13,16 +13,15 @@ from aegen.core.errors import BadData
 from aegen.core.format import VERSION
 from aegen.dataset.commands import commands
 from aegen.dataset.contract import Contract, read_contract
+from aegen.dataset.counts import Counts
 from aegen.dataset.folder import Folder
+from aegen.dataset.footers import read_counts
 from aegen.dataset.manifest import Manifest
 from aegen.dataset.recipe import Recipe
 from aegen.dataset.shards import open_shard
 from aegen.dataset.show import Trajectory, draw_steps, trajectories
-from aegen.dataset.stats import DEMONSTRATIONS, figures
-from aegen.dataset.survey import Survey, survey, together
-from aegen.dataset.verify import overlaps
-from aegen.engines.local import Engine
-from aegen.pairs.spec import Spec
+from aegen.dataset.stats import DEMONSTRATIONS, figures, shared_sources
+from aegen.engines.engine import Engine
 
 MAX_WIDTH, MAX_DRAWN, MAX_TRIED = 100, 12, 1000  # characters and steps of the example; trajectories tried for it
 MAX_LISTED = 40  # tokens of a vocabulary that is listed
@@ -50,23 +49,23 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Counts:
-    """The rows of a dataset in numbers."""
+class Totals:
+    """The rows of a dataset in numbers, as the shards' footers count them."""
 
     contracts: dict[str, Contract]
     figures: dict[str, Any]
-    surveys: dict[str, Survey]  # by config
+    by_config: dict[str, Counts]
     in_memory: dict[tuple[str, str], int]  # bytes by config and split
 
 
-def count(folder: Folder, manifest: Manifest, engine: Engine) -> Counts:
+def count(folder: Folder, manifest: Manifest, engine: Engine) -> Totals:
     """All counts that a card shows."""
     contracts = {c: read_contract(folder, manifest, c, engine) for c in DEMONSTRATIONS if c in manifest.configs}
-    found = survey(folder, manifest, contracts, engine)
-    return Counts(
+    found = read_counts(folder, manifest, engine)
+    return Totals(
         contracts,
         figures(manifest, contracts, found),
-        {config: together(part for key, part in found.items() if key[0] == config) for config in contracts},
+        {config: sum((part for key, part in found.items() if key[0] == config), Counts()) for config in contracts},
         {key: part.bytes for key, part in found.items()},
     )
 
@@ -80,7 +79,7 @@ def check(folder: Folder, manifest: Manifest) -> None:
 
 
 def gather(
-    folder: Folder, manifest: Manifest, terms: Terms, counts: Counts, pictures: list[str], engine: Engine
+    folder: Folder, manifest: Manifest, terms: Terms, counts: Totals, pictures: list[str], engine: Engine
 ) -> Facts:
     """The facts; of the rows only those of the example are read here."""
     recipe = manifest.recipe
@@ -103,10 +102,10 @@ def gather(
         contracts=counts.contracts,
         figures=counts.figures,
         tokens=_tokens(counts.contracts),
-        kinds=sorted({kind for part in counts.surveys.values() for kind in part.kinds}),
+        kinds=sorted({kind for part in counts.by_config.values() for kind in part.kinds}),
         pictures=pictures,
         example=_example(folder, manifest, counts.contracts),
-        shared=_shared(folder, manifest, recipe.spec, engine),
+        shared=_shared(folder, manifest, engine),
     )
 
 
@@ -140,9 +139,7 @@ def _fits(steps: Trajectory) -> bool:
     return 1 < len(steps) <= MAX_DRAWN and max(len(state) for _, state, _ in steps) <= MAX_WIDTH
 
 
-def _shared(folder: Folder, manifest: Manifest, spec: Spec | None, engine: Engine) -> dict[str, int]:
-    """Sources that two splits share, by the splits' names; a split by source has none by construction."""
-    if spec and spec.split == "source":
-        return {}
-    (found,) = engine.map(overlaps, [(folder, manifest)])
+def _shared(folder: Folder, manifest: Manifest, engine: Engine) -> dict[str, int]:
+    """Sources that two splits share, by the splits' names."""
+    (found,) = engine.map(shared_sources, [(folder, manifest)])
     return {splits: number for splits, number in found.items() if number}

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from aegen.card.companions import read_card
+from aegen.card.markdown import read_front_matter
 from aegen.columns.schemas import SCHEMAS
 from aegen.core.errors import InvalidSpec
 from aegen.core.format import SPLITS
-from aegen.core.markdown import read_front_matter
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
 

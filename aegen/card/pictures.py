@@ -9,7 +9,7 @@ from typing import Any
 
 from aegen.card.companions import KINDS, LENGTHS
 from aegen.core.errors import MissingExtra
-from aegen.dataset.survey import Survey
+from aegen.dataset.counts import Counts
 
 COLOURS = {"expert": "#0072b2", "augmented": "#e69f00"}
 
@@ -21,7 +21,7 @@ def can_draw() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def draw(counted: Mapping[str, Survey]) -> dict[str, bytes]:
+def draw(counted: Mapping[str, Counts]) -> dict[str, bytes]:
     """The histograms by file name, from counts by config; kinds of edits only if there are several."""
     pictures = {}
     if any(found.lengths for found in counted.values()):

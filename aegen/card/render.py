@@ -7,10 +7,11 @@ from aegen.card.companions import CARD, CROISSANT, write_companions
 from aegen.card.croissant import croissant
 from aegen.card.facts import check, count, gather
 from aegen.card.header import Terms
-from aegen.core.markdown import markdown_templates
+from aegen.card.markdown import markdown_templates
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
-from aegen.engines.local import Engine, Local
+from aegen.engines.engine import Engine
+from aegen.engines.local import Local
 
 TEMPLATES = markdown_templates("aegen.card")
 
@@ -25,11 +26,11 @@ def write_card(
 
 
 def render(folder: Folder, manifest: Manifest, terms: Terms, engine: Engine | None = None) -> dict[str, bytes]:
-    """The companions by name. Rows are counted where the engine runs."""
+    """The companions by name, from the shards' footers; only the rows of the example are read."""
     engine = engine or Local()
     check(folder, manifest)
     counts = count(folder, manifest, engine)
-    drawn = pictures.draw(counts.surveys) if pictures.can_draw() else {}
+    drawn = pictures.draw(counts.by_config) if pictures.can_draw() else {}
     facts = gather(folder, manifest, terms, counts, list(drawn), engine)
     summary, _, _ = TEMPLATES.get_template(f"tasks/{facts.recipe.task}.md").render(spec=None).partition("\n")
     page = TEMPLATES.get_template("dataset.md").render(vars(facts))

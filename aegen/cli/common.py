@@ -21,7 +21,7 @@ from aegen.core.errors import AegenError, InvalidSpec
 if TYPE_CHECKING:
     from aegen.dataset.folder import Folder
     from aegen.dataset.manifest import Manifest
-    from aegen.engines.local import Engine
+    from aegen.engines.engine import Engine
     from aegen.files.places import Remote
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -61,14 +61,14 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with interrupt.working():
+            with interrupt.raising():
                 return super().invoke(ctx)
         except AegenError as error:
             _fail(str(error), error.exit_code)
         except MemoryError:
             _fail("not enough memory", 1)
         except KeyboardInterrupt:
-            _fail(interrupt.SAID, interrupt.CODE)
+            _fail(interrupt.MESSAGE, interrupt.CODE)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has closed the pipe
             sys.exit(1)
@@ -177,7 +177,7 @@ def working(
 ) -> Iterator[tuple[Folder, Engine]]:
     """A dataset folder and the engine to work on it."""
     from aegen.dataset.folder import Folder
-    from aegen.engines.local import start
+    from aegen.engines.start import start
 
     if (engine == "dask" or scheduler) and isinstance(place, Path):
         place = place.absolute()  # workers may have another working directory

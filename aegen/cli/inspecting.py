@@ -89,8 +89,9 @@ def _paint(text: str, kind: str) -> str:
 
 @main.command()
 @click.argument("folder", type=PLACE)
+@click.option("--distinct", is_flag=True, help="Also count distinct training steps; reads every row.")
 @json_option
-def stats(folder: Path, as_json: bool) -> None:
+def stats(folder: Path, distinct: bool, as_json: bool) -> None:
     """Print statistics of FOLDER: sizes, overlap between the splits, and the paper's data table.
 
     \b
@@ -99,7 +100,7 @@ def stats(folder: Path, as_json: bool) -> None:
     from aegen.dataset.folder import Folder
     from aegen.dataset.stats import stats as count
 
-    figures = count(Folder(folder))
+    figures = count(Folder(folder), distinct)
     if as_json:
         click.echo(json.dumps(figures))
         return
@@ -128,7 +129,7 @@ def verify(folder: Path, workers: int | None, as_json: bool) -> None:
     from aegen.core.progress import bar
     from aegen.dataset.folder import Folder
     from aegen.dataset.verify import verify as check
-    from aegen.engines.local import local
+    from aegen.engines.start import local
 
     dataset = Folder(folder)
     rows = sum(info.rows for info in dataset.manifest().files.values())

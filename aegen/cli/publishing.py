@@ -59,7 +59,7 @@ def publish(folders: tuple[Path, ...], dry_run: bool, workers: int | None, as_js
       aegen publish aor aes aec --to hf://org
     """
     from aegen.core.progress import bar
-    from aegen.engines.local import local
+    from aegen.engines.start import local
     from aegen.publishing.publish import publish as send
     from aegen.publishing.publish import targets
 
@@ -107,9 +107,9 @@ def collection(folders: tuple[Path, ...], link: str, out: Path) -> None:
     """
     from aegen.card.collection import collection as render
     from aegen.dataset.folder import Folder
-    from aegen.files.atomic import Aside
+    from aegen.files.atomic import AtomicFile
 
     page = render([Folder(folder) for folder in folders], link)
-    with Aside(out) as aside:
+    with AtomicFile(out) as aside:
         aside.write_text(page, encoding="utf-8")
     click.echo(f"{len(folders)} datasets -> {out}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from aegen.core.types import Integers
@@ -48,4 +49,15 @@ def to_numbers(array: pa.Array) -> Integers:
     return np.frombuffer(array.buffers()[1], dtype=kind)[array.offset : array.offset + len(array)]
 
 
-SPACE = of_texts([" "])[0]
+def text_offsets(texts: pa.StringArray) -> npt.NDArray[np.int32]:
+    """Where each text begins in the array's bytes, and where the last one ends.
+
+    >>> text_offsets(of_texts(["a", "", "bc"])).tolist()
+    [0, 1, 1, 3]
+    """
+    if not len(texts):
+        return np.zeros(1, dtype=np.int32)
+    return np.frombuffer(texts.buffers()[1], dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
+
+
+EMPTY, SPACE = of_texts(["", " "])

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegen.columns.arrow import SPACE, of_numbers, of_texts, to_numbers
+from aegen.columns.arrow import EMPTY, SPACE, of_numbers, of_texts, text_offsets, to_numbers
 from aegen.core.randomness import Words, derive_key, keyed_hash
 from aegen.core.types import Integers
 
@@ -71,13 +71,6 @@ class Ragged:
             yield tuple(alphabet[index] for index in self.values[start:stop].tolist())
 
     @classmethod
-    def chosen(cls, which: npt.NDArray[np.bool_], yes: Ragged, no: Ragged) -> Ragged:
-        """Row by row from ``yes`` where it is true, else from ``no``."""
-        pool = np.concatenate([yes.values, no.values])
-        starts = np.where(which, yes.offsets[:-1], no.offsets[:-1] + len(yes.values))
-        return cls.of_slices(pool, starts, np.where(which, yes.lengths, no.lengths), np.arange(len(which) + 1))
-
-    @classmethod
     def joined(cls, columns: Sequence[Ragged]) -> Ragged:
         """One column after the other."""
         lengths = np.concatenate([column.lengths for column in columns])
@@ -88,24 +81,26 @@ class Ragged:
         """Some of the rows, in any order."""
         return Ragged.of_slices(self.values, self.offsets[index], self.lengths[index], np.arange(len(index) + 1))
 
-    def padded(self, reverse: bool = False) -> npt.NDArray[np.int32]:
-        """The rows as cells with -1 behind them, from the first token on or from the last."""
+    def padded(self) -> npt.NDArray[np.int32]:
+        """The rows as cells, with -1 behind the last token."""
         lengths = self.lengths
         width = int(lengths.max(initial=0))
         cells = np.full((len(self), width), ABSENT, dtype=np.int32)
         rows = np.arange(len(self)) * width
         place = np.arange(len(self.values))
-        if reverse:
-            place = np.repeat(rows + self.offsets[1:] - 1, lengths) - place
-        else:
-            place += np.repeat(rows - self.offsets[:-1], lengths)
+        place += np.repeat(rows - self.offsets[:-1], lengths)
         cells.ravel()[place] = self.values
         return cells
 
     def texts(self, vocabulary: pa.StringArray) -> pa.StringArray:
         """Each row as its tokens joined by one space."""
-        tokens = vocabulary.take(of_numbers(self.values))
-        return join(pa.ListArray.from_arrays(of_numbers(self.offsets.astype(np.int32)), tokens))
+        # Every token with a space behind it, but the last one of a row: then the texts lie side by side.
+        spaced = pc.call_function("binary_join_element_wise", [vocabulary, EMPTY, SPACE])
+        ids = self.values.astype(np.int32)
+        ids[self.offsets[1:][self.lengths > 0] - 1] += len(vocabulary)
+        tokens = pa.concat_arrays([spaced, vocabulary]).take(of_numbers(ids))
+        ends = text_offsets(tokens).take(self.offsets)
+        return pa.StringArray.from_buffers(len(self), pa.py_buffer(ends), tokens.buffers()[2])
 
     def hashes(self, key: int) -> Words:
         """A 64-bit hash of each row under a key: equal sequences, equal hashes.
@@ -139,11 +134,6 @@ def packed(letters: npt.NDArray[np.uint8], offsets: Integers) -> pa.StringArray:
     there = pa.BooleanArray.from_buffers(pa.bool_(), len(letters), [None, pa.py_buffer(mask)])
     data = of_numbers(letters).filter(there).buffers()[1]
     return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets.astype(np.int32, copy=False)), data)
-
-
-def join(lists: pa.ListArray) -> pa.StringArray:
-    """Lists of tokens as texts."""
-    return pc.call_function("binary_join", [lists, SPACE])
 
 
 def intern(texts: pa.StringArray, tokens: Sequence[str] = ()) -> tuple[Ragged, list[str]]:

@@ -1,35 +1,31 @@
-"""Ctrl-C, from the first moment of the command on: one line, exit code 130. Imports nothing that takes time."""
+"""Ctrl-C: one line on standard error, exit code 130. Imports nothing slow, since the command starts with it."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TypeVar
 
-Result = TypeVar("Result")
 CODE = 130
-SAID = "interrupted; what is finished is kept, and the same command goes on from there"
-HELD: set[int] = set()  # whoever has processes and files that are gone only after an end in good order
-ABANDONED: set[int] = set()  # calls that go on beside us
-LOOK = 0.1  # seconds: an interrupt that comes to another thread does not wake the one that waits
-AGAIN = 0.02  # seconds until an interrupt that waits for the end of an import comes again
+RETRY = 0.02  # seconds until an interrupt is raised that came during an import
+MESSAGE = "interrupted; finished files are kept; rerun the command to continue"
 
 
-def ready() -> None:
-    """Be ready before anything else is imported; not where Ctrl-C is to be ignored, as in a background job."""
+def install() -> None:
+    """Until the command runs, Ctrl-C ends the process at once; a background job, which ignores it, still does."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
+        signal.signal(signal.SIGINT, leave)
 
 
 @contextmanager
-def working() -> Iterator[None]:
-    """The work of a command: within it an interrupt is an exception, and after it too late."""
-    ours = signal.getsignal(signal.SIGINT) is _leave  # else somebody else has called the command and decides
+def raising() -> Iterator[None]:
+    """While the command runs, Ctrl-C is a KeyboardInterrupt; after it, and after the first one, it is ignored."""
+    ours = signal.getsignal(signal.SIGINT) is leave  # else the caller of the library decides
     if ours:
-        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGINT, _raise_once)
     try:
         yield
     finally:
@@ -37,57 +33,43 @@ def working() -> Iterator[None]:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def beside(function: Callable[[], Result]) -> Result:
-    """Call another library that waits for threads of its own: a command that is interrupted does not wait with it."""
-    if signal.getsignal(signal.SIGINT) is not _interrupt:
-        return function()
-    from concurrent.futures import Future, wait
-    from threading import Thread
+@contextmanager
+def leaving() -> Iterator[None]:
+    """For calls that leave nothing to clean up, to a library that waits for its own threads even when interrupted.
 
-    outcome: Future[Result] = Future()
-
-    def call() -> None:
-        try:
-            outcome.set_result(function())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    try:
-        Thread(target=call, daemon=True).start()
-        while not wait([outcome], LOOK).done:
-            pass
-        return outcome.result()
-    except KeyboardInterrupt:
-        ABANDONED.add(id(outcome))
-        raise
-
-
-def end() -> None:
-    """The end of an interrupted command: Python itself would wait for threads that nobody needs any more.
-
-    What other libraries would do at its end may wait for them too; of all that only folders of processes are removed.
+    Within the block Ctrl-C ends the process at once; otherwise huggingface_hub would finish its uploads first.
     """
-    if ABANDONED:
-        from multiprocessing import util
-
-        util._run_finalizers()  # type: ignore[attr-defined]
-        os._exit(CODE)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Modules do not expect an exception while they are imported, and nothing can be lost there but what is held."""
-    at = frame
-    while at:
-        if at.f_code.co_filename.startswith("<frozen importlib"):
-            if not HELD:
-                _leave(number, frame)
-            signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(number))
-            signal.setitimer(signal.ITIMER_REAL, AGAIN)
-            return
-        at = at.f_back
-    raise KeyboardInterrupt
+    ours = signal.getsignal(signal.SIGINT) is _raise_once
+    if ours:
+        signal.signal(signal.SIGINT, _leave_with_workers)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, _raise_once)
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
-    os.write(2, f"Error: {SAID}\n".encode())
+def leave(number: int, frame: FrameType | None) -> None:
+    os.write(2, f"Error: {MESSAGE}\n".encode())
     os._exit(CODE)
+
+
+def _leave_with_workers(number: int, frame: FrameType | None) -> None:
+    from multiprocessing import util
+
+    util._run_finalizers()  # type: ignore[attr-defined]  # removes the temporary folder of worker processes
+    leave(number, frame)
+
+
+def _raise_once(number: int, frame: FrameType | None) -> None:
+    """Raise, but not inside an import: importlib and some modules swallow exceptions there, and the command runs on."""
+    while frame and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    if frame:
+        if threading.active_count() == 1:  # no workers: there is nothing to clean up
+            leave(number, frame)
+        signal.signal(signal.SIGALRM, _raise_once)
+        signal.setitimer(signal.ITIMER_REAL, RETRY)
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not interrupt the clean-up
+    raise KeyboardInterrupt

@@ -6,23 +6,23 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-Advance = Callable[[int], None]
+Advance = Callable[[int], object]
 Progress = Callable[[str, int], AbstractContextManager[Advance]]
 
 
 @contextmanager
 def silent(title: str, total: int) -> Iterator[Advance]:
-    """No progress at all, for programs."""
+    """No progress, for programs."""
     yield lambda steps: None
 
 
 @contextmanager
 def bar(title: str, total: int) -> Iterator[Advance]:
-    """A bar on standard error when that is a terminal."""
+    """A bar on standard error if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda steps: None
         return
-    import click
+    from tqdm import tqdm  # type: ignore[import-untyped]
 
-    with click.progressbar(length=max(total, 1), label=title, file=sys.stderr) as shown:
+    with tqdm(total=total or None, desc=title) as shown:
         yield shown.update

@@ -12,7 +12,8 @@ from aegen.core.errors import BadData, InvalidSpec
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
 from aegen.dataset.shards import read_description_of
-from aegen.engines.local import Engine, Local, bundled
+from aegen.engines.engine import Engine, bundled
+from aegen.engines.local import Local
 from aegen.experts.tags import TAGS, TaggingGame
 from aegen.files.places import Remote
 

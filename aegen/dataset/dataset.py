@@ -15,7 +15,7 @@ from aegen.dataset.shards import read_batches
 from aegen.dataset.show import trajectories
 from aegen.dataset.stats import stats
 from aegen.dataset.verify import verify
-from aegen.engines.local import local
+from aegen.engines.start import local
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,13 @@ from aegen.columns.schemas import SCHEMAS
 from aegen.core.description import FileInfo, Provenance, StepsDescription
 from aegen.core.errors import BadData, Failed, FolderConflict, InvalidSpec
 from aegen.core.format import MANIFEST, MAX_MANIFEST
+from aegen.core.locks import lock
 from aegen.dataset.manifest import Manifest, file_info
 from aegen.dataset.recipe import Recipe, differences
 from aegen.dataset.shards import open_shard, read_description_of
-from aegen.engines.local import Engine, Local, bundled
-from aegen.files.atomic import PART, Aside, sweep_sent
+from aegen.engines.engine import Engine, bundled
+from aegen.engines.local import Local
+from aegen.files.atomic import PART, AtomicFile, remove_abandoned_uploads
 from aegen.files.places import Remote, check_regular, file_size, location
 
 CLAIM = ".writing-"  # begins the name of the file that a writer leaves in a storage for as long as it works
@@ -94,7 +96,7 @@ class Folder:
 
     def _remove_parts(self) -> None:
         if isinstance(self.path, Remote):
-            sweep_sent()
+            remove_abandoned_uploads()
         for part in [*self.path.glob(f".*{PART}"), *self.path.glob(f"*/.*{PART}")]:
             part.unlink(missing_ok=True)
 
@@ -102,7 +104,7 @@ class Folder:
     def _claimed(self, spec: Provenance) -> Iterator[None]:
         """Storages have no locks. Two writers of one spec make the same bytes; of another spec there may be no sign."""
         mine = f"{CLAIM}{hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]}"
-        with Aside(self / mine) as aside:
+        with AtomicFile(self / mine) as aside:
             aside.write_text(json.dumps(spec, sort_keys=True), encoding="utf-8")
         try:
             for claim in self.path.glob(f"{CLAIM}*"):
@@ -114,18 +116,12 @@ class Folder:
 
     @contextmanager
     def _locked(self, path: Path) -> Iterator[None]:
-        import fcntl
-
         self.check_writable()
         path.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDONLY)  # the folder itself is the lock: no file is left behind
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise FolderConflict(
-                    f"{self.path}: another process is writing to it; try again when it is done"
-                ) from None
+            if not lock(descriptor):
+                raise FolderConflict(f"{self.path}: another process is writing to it; try again when it is done")
             yield
         finally:
             os.close(descriptor)
@@ -182,7 +178,7 @@ class Folder:
         augmented = ((self / name,) for name in files if name.startswith("augmented/"))
         capped = sum(bundled(engine or Local(), _capped, augmented))
         manifest = Manifest(recipe, dict(files), capped)
-        with Aside(self.path / MANIFEST) as aside:
+        with AtomicFile(self.path / MANIFEST) as aside:
             aside.write_text(manifest.to_json(), encoding="utf-8")
         return manifest
 

@@ -6,7 +6,7 @@ shards merge the descriptions. A file appears under its name only when it is com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,8 +19,10 @@ from aegen.columns.schemas import SCHEMAS
 from aegen.core.description import FileInfo, PairsDescription, read_description
 from aegen.core.errors import BadData, InvalidSpec
 from aegen.core.format import KEY, MAX_GROUP, MAX_STATE, ConfigName
+from aegen.core.records import plain
+from aegen.dataset.counts import Counts, count_rows
 from aegen.dataset.manifest import file_info
-from aegen.files.atomic import Aside
+from aegen.files.atomic import AtomicFile
 from aegen.files.parquet import DAMAGED, ROW_GROUP, _parquet, check_footer, first_line, unfolding
 from aegen.files.places import Remote
 
@@ -36,8 +38,8 @@ class ShardWriter:
     info: FileInfo  # of the finished file
 
     def __init__(self, path: Path | Remote, config: ConfigName) -> None:
-        self.path, self.schema, self.rows = path, SCHEMAS[config], 0
-        self._file = Aside(path)
+        self.path, self.schema, self.rows, self.counts = path, SCHEMAS[config], 0, Counts()
+        self._file = AtomicFile(path)
         self._waiting: list[pa.RecordBatch] = []
         self._held = 0
         # Arrow writes without Python's lock: one group goes to disk while the next one is made.
@@ -60,6 +62,7 @@ class ShardWriter:
         self._waiting.append(batch)
         self._held += len(batch)
         self.rows += len(batch)
+        self.counts += count_rows(batch)
         if self._held >= ROW_GROUP:
             table = pa.Table.from_batches(self._waiting, self.schema)
             whole = self._held - self._held % ROW_GROUP
@@ -74,13 +77,17 @@ class ShardWriter:
             self._writing.result()
         self._writing = self._disk.submit(self._writer.write_table, table, row_group_size=ROW_GROUP)
 
-    def finish(self, about: Description) -> None:
-        """All rows are written: add the description, which every reader must accept."""
+    def finish(self, about: Description, kinds: Mapping[str, int] | None = None) -> None:
+        """All rows are written: add the description, which every reader must accept, and the counts.
+
+        ``kinds`` counts the edits by what they do, which their author knows without reading the rows.
+        """
         if self._held:
             self._flush(pa.Table.from_batches(self._waiting, self.schema))
         if self._writing:
             self._writing.result()
-        raw = msgspec.json.encode(about, order="sorted")
+        counts = self.counts + Counts(kinds=dict(kinds or {}))
+        raw = msgspec.json.encode(msgspec.structs.replace(about, counts=plain(counts)), order="sorted")
         try:
             read_description(raw, self.path)
         except BadData as error:
@@ -92,7 +99,7 @@ class ShardWriter:
         try:
             self._writer.close()
             if kind is None:
-                self.info = file_info(self._file.aside, self.rows)
+                self.info = file_info(self._file.partial, self.rows)
         except BaseException as error:
             kind = type(error)
             raise
@@ -101,13 +108,17 @@ class ShardWriter:
 
 
 def write_shard(
-    path: Path | Remote, config: ConfigName, batches: Iterable[pa.RecordBatch], describe: Callable[[], Description]
+    path: Path | Remote,
+    config: ConfigName,
+    batches: Iterable[pa.RecordBatch],
+    describe: Callable[[], Description],
+    kinds: Mapping[str, int] | None = None,
 ) -> FileInfo:
-    """Write one shard; ``describe`` is called after the last row."""
+    """Write one shard; ``describe`` is called, and ``kinds`` read, after the last row."""
     with ShardWriter(path, config) as shard:
         for batch in batches:
             shard.write(batch)
-        shard.finish(describe())
+        shard.finish(describe(), kinds)
     return shard.info
 
 

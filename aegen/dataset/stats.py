@@ -1,4 +1,4 @@
-"""The figures of a dataset, counted from its shards."""
+"""The figures of a dataset, from its manifest and its shards' footers."""
 
 from __future__ import annotations
 
@@ -8,43 +8,44 @@ import pyarrow.compute as pc
 
 from aegen.core.format import SPLITS
 from aegen.dataset.contract import Contract, read_contract
+from aegen.dataset.counts import Counts
 from aegen.dataset.folder import Folder
+from aegen.dataset.footers import read_counts
 from aegen.dataset.manifest import Manifest
 from aegen.dataset.shards import read_batches
-from aegen.dataset.survey import Survey, survey
-from aegen.dataset.verify import overlaps
+from aegen.dataset.verify import SPLIT_PAIRS, overlaps
 from aegen.engines.local import Local
 
 DEMONSTRATIONS = ("expert", "augmented")
 
 
-def stats(folder: Folder) -> dict[str, Any]:
-    """All figures, and two that hold a hash of every row: sources shared by splits, distinct training steps."""
+def stats(folder: Folder, distinct: bool = False) -> dict[str, Any]:
+    """All figures; distinct training steps only on request, because counting them reads every row."""
     manifest = folder.manifest()
     contracts = {c: read_contract(folder, manifest, c) for c in DEMONSTRATIONS if c in manifest.configs}
-    found = figures(manifest, contracts, survey(folder, manifest, contracts, Local()))
-    found |= {"shared sources": overlaps(folder, manifest)}
-    for config in DEMONSTRATIONS:
-        if config in found:
+    found = figures(manifest, contracts, read_counts(folder, manifest, Local()))
+    found |= {"shared sources": shared_sources(folder, manifest)}
+    for config in contracts:
+        if distinct:
             found[config]["unique steps"] = _unique_steps(folder, config, "train")
     return found
 
 
 def figures(
-    manifest: Manifest, contracts: dict[str, Contract], surveys: dict[tuple[str, str], Survey]
+    manifest: Manifest, contracts: dict[str, Contract], counts: dict[tuple[str, str], Counts]
 ) -> dict[str, Any]:
     """Sizes and, where there are demonstrations, the paper's data table."""
-    empty = Survey()
+    empty = Counts()
     found: dict[str, Any] = {
         "spec": manifest.recipe.tree(),
         "pairs": {split: manifest.rows("pairs", split) for split in SPLITS},
-        "unchanged": {split: surveys.get(("pairs", split), empty).unchanged for split in SPLITS},
+        "unchanged": {split: counts.get(("pairs", split), empty).unchanged for split in SPLITS},
     }
     if "variants" in manifest.configs:
         found["variants"] = manifest.rows("variants")
     for config, contract in contracts.items():
         found[config] = {
-            "trajectories": {split: surveys.get((config, split), empty).trajectories for split in SPLITS},
+            "trajectories": {split: counts.get((config, split), empty).trajectories for split in SPLITS},
             "steps": {split: manifest.rows(config, split) for split in SPLITS},
             "T_max": contract.max_steps,
             "m": contract.max_state,
@@ -57,6 +58,14 @@ def figures(
         if config == "augmented":
             found[config]["capped pairs"] = contract.capped_pairs
     return found
+
+
+def shared_sources(folder: Folder, manifest: Manifest) -> dict[str, int]:
+    """Distinct sources that two splits share: none in a split by source, which `aegen verify` checks."""
+    spec = manifest.recipe.spec
+    if spec and spec.split == "source":
+        return dict.fromkeys(map("/".join, SPLIT_PAIRS), 0)
+    return overlaps(folder, manifest)
 
 
 def _unique_steps(folder: Folder, config: str, split: str) -> int:

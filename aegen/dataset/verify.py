@@ -23,17 +23,20 @@ from aegen.core.format import SPLITS, split_state
 from aegen.core.progress import Progress, silent
 from aegen.core.types import Integers, Tokens
 from aegen.dataset.contract import Contract, read_contract
+from aegen.dataset.counts import Counts, count_rows
 from aegen.dataset.folder import Folder
+from aegen.dataset.footers import shard_counts
 from aegen.dataset.manifest import Manifest, file_info
 from aegen.dataset.names import shard_name, shard_parts
 from aegen.dataset.shards import open_shard, read_batches
-from aegen.engines.local import Engine
+from aegen.engines.engine import Engine
 from aegen.pairs.spec import Spec
 
 Findings = dict[str, int]
 Digests = npt.NDArray[np.bytes_]
 DIGEST = np.dtype("S16")
 HELD_TOKENS = 1 << 26  # of states whose outcome is remembered
+SPLIT_PAIRS = (("train", "validation"), ("train", "test"), ("validation", "test"))
 STEP_CONFIGS = ("expert", "variants_expert", "augmented", "tags")
 
 
@@ -128,7 +131,7 @@ def _check_complete(folder: Folder, manifest: Manifest, spec: Spec | None) -> No
 
 def check_pairs(path: Path, config: str, split: str, spec: Spec | None) -> int:
     """Ids ascend; of generated pairs every equation holds and every source is one of its target. Rows seen."""
-    rows, last = 0, -1
+    rows, last, counts = 0, -1, Counts()
     for batch in read_batches(path, config):
         ids = to_numbers(batch.column("id"))
         if batch.column("source").null_count or batch.column("target").null_count:
@@ -141,8 +144,19 @@ def check_pairs(path: Path, config: str, split: str, spec: Spec | None) -> int:
             if (bad := np.flatnonzero(numbers < 0)).size:
                 raise BadData(f"{path}: row {rows + bad[0]}: no equation: {batch.column('target')[int(bad[0])]}")
             _check_sources(path, rows, batch, spec)
+        counts += count_rows(batch)
         rows += len(batch)
+    _check_counts(path, config, counts)
     return rows
+
+
+def _check_counts(path: Path, config: str, counted: Counts) -> None:
+    """The footer's counts are those of the rows."""
+    stored = shard_counts(path, config)
+    for field in Counts.__struct_fields__:
+        said, found = getattr(stored, field), getattr(counted, field)
+        if said != found:
+            raise BadData(f"{path}: field counts.{field} is {str(said)[:99]}, expected {str(found)[:99]}")
 
 
 def equation_numbers(texts: pa.StringArray, spec: Spec) -> Integers:
@@ -282,7 +296,7 @@ def overlaps(folder: Folder, manifest: Manifest) -> dict[str, int]:
     """Distinct sources that two splits share, for each pair of splits."""
     distinct: dict[str, Digests] = {split: _distinct_sources(folder, manifest, "pairs", split) for split in SPLITS}
     found = {}
-    for left, right in (("train", "validation"), ("train", "test"), ("validation", "test")):
+    for left, right in SPLIT_PAIRS:
         found[f"{left}/{right}"] = _in_common(distinct[left], distinct[right])
     return found
 
@@ -295,7 +309,7 @@ def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int
     kept = min(1 << 16, HELD_TOKENS // (contract.max_state + 1))
     step = lru_cache(maxsize=kept)(contract.environment.step)
     wanted = _texts(pairs, "variants" if config == "variants_expert" else "pairs")
-    rows = 0
+    rows, counts = 0, Counts()
     trajectory: tuple[int, int] | None = None
     expected: Tokens | None = None  # the state that the environment says comes next; None at the end of a trajectory
     number, goal, seen_pair = 0, "", -1
@@ -329,8 +343,10 @@ def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int
                 raise wrong("a trajectory that ends elsewhere than at its goal")
             expected, number = (None if outcome.done else outcome.state), number + 1
             rows += 1
+        counts += count_rows(batch, contract.design)
     if expected is not None or next(wanted, None) is not None:
         raise wrong("the trajectories end before the pairs do")
+    _check_counts(path, config, counts)
     return rows
 
 

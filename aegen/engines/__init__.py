@@ -1,4 +1,4 @@
-"""Where the work runs: this machine, or a dask cluster.
+"""Where the work runs: this machine or a dask cluster.
 
 Imports: core.
 """

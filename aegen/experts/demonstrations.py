@@ -1,7 +1,4 @@
-"""From pairs on disk to the configs ``expert`` (TG) and ``augmented`` (TG and TA), shard by shard.
-
-A shard of demonstrations is a pure function of the shard of pairs with the same name.
-"""
+"""From pairs to the steps of the configs ``expert`` (TG) and ``augmented`` (TG and TA), batch by batch."""
 
 from __future__ import annotations
 
@@ -13,45 +10,53 @@ import pyarrow as pa
 from aegen.core.actions import Design
 from aegen.core.types import Integers
 from aegen.experts.augment import Augmentation, augmented_starts
-from aegen.experts.lattice import certain, lattice_batch, steps_of_all
 from aegen.experts.metrics import Metric
-from aegen.experts.trajectory import Pairs, Summary, expert_starts, step_batch
+from aegen.experts.scripts import Scripts
+from aegen.experts.subsets import steps_of_all, subset_batch
+from aegen.experts.trajectory import Pairs, Starts, Summary, expert_starts, step_batch
 
-BATCH = 1024  # pairs at a time; has no influence on the rows
-PORTION = 1 << 22  # tokens of states that are held at once, about
+BATCH = 1024  # pairs at a time; the rows do not depend on it
+PORTION = 1 << 22  # tokens of states that are in memory at once, about
 
 
-def _steps(
-    batch: Pairs, metric: Metric, design: Design, augmentation: Augmentation | None, summary: Summary
+def step_batches(
+    pairs: Pairs, metric: Metric, design: Design, augmentation: Augmentation | None, summary: Summary
 ) -> Iterator[pa.RecordBatch]:
-    """All steps from these pairs, in portions that are together no longer than some million tokens."""
-    scripts = metric.scripts(batch.sources, batch.goals, batch.alphabet)
+    """All steps of these pairs, in batches of limited size; the metric is asked once for each state."""
+    scripts = metric.scripts(pairs.sources, pairs.goals, pairs.alphabet)
     edits = scripts.counts
-    lengths = batch.sources.lengths + batch.goals.lengths + 1
+    lengths = pairs.sources.lengths + pairs.goals.lengths + 1
     if not augmentation:
-        starts = expert_starts(batch)
+        starts = expert_starts(pairs)
         for begin, end in portions((edits + 1) * lengths):
-            yield step_batch(batch, starts.part(begin, end), metric, design, summary)
+            yield step_batch(pairs, starts.part(begin, end), scripts.part(begin, end), design, summary)
         return
     if (
         edits.max(initial=0) <= augmentation.max_edits
         and (steps_of_all(edits) * lengths).sum() <= PORTION
-        and metric.shortest
-        and certain(batch, scripts)
+        and metric.independent(pairs.goals, scripts)
     ):
-        yield lattice_batch(batch, scripts, design, augmentation, summary)
+        yield subset_batch(pairs, scripts, design, augmentation, summary)
         return
     states = np.where(edits > augmentation.max_edits, augmentation.max_states, 2 ** np.minimum(edits, 20)) + 1
     for first, last in portions(states * lengths):
-        part = batch.part(first, last)
-        starts = augmented_starts(part, scripts.part(first, last), augmentation, summary)
-        heavy = ((edits + 1) * lengths)[first:last]
-        for begin, end in portions(heavy[starts.pair]):
-            yield step_batch(part, starts.part(begin, end), metric, design, summary)
+        part, own = pairs.part(first, last), scripts.part(first, last)
+        starts = augmented_starts(part, own, augmentation, summary)
+        weights = ((edits + 1) * lengths)[first:last]
+        for begin, end in portions(weights[starts.pair]):
+            some = starts.part(begin, end)
+            yield step_batch(part, some, start_scripts(part, some, own, metric), design, summary)
+
+
+def start_scripts(pairs: Pairs, starts: Starts, own: Scripts, metric: Metric) -> Scripts:
+    """The script of each start: the pair's own for its source, the metric's answer for shifted states."""
+    (sources,), (shifted,) = np.nonzero(starts.origin == 0), np.nonzero(starts.origin)
+    asked = metric.scripts(starts.states.rows(shifted), pairs.goals.rows(starts.pair[shifted]), pairs.alphabet)
+    return Scripts.merged(len(starts.pair), [(sources, own.rows(starts.pair[sources])), (shifted, asked)])
 
 
 def portions(weights: Integers) -> Iterator[tuple[int, int]]:
-    """Neighbours together, up to PORTION; what is heavier than that is alone.
+    """Split neighbours into ranges whose weights add up to at most PORTION; a heavier one is alone.
 
     >>> list(portions(np.array([1, 2, PORTION, 3])))
     [(0, 2), (2, 3), (3, 4)]

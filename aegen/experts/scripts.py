@@ -1,7 +1,7 @@
 """Edit scripts of whole columns of pairs.
 
-Because every edit leaves the goal's own tokens behind it, the state before an edit is always a prefix of the goal and
-a suffix of the source; so a script is four integers an edit, and no state needs to be built to find it.
+Edits are executed from left to right, and each leaves the goal's tokens behind it. So the state before an edit is a
+prefix of the goal followed by a suffix of the source, and a script is four integers per edit.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aegen.columns.ragged import ABSENT, Ragged
+from aegen.columns.ragged import Ragged
 from aegen.core.types import Integers
 
 Offsets = npt.NDArray[np.int64]
@@ -48,9 +48,16 @@ class Scripts:
         first, last = self.offsets[begin], self.offsets[end]
         return Scripts(self.offsets[begin : end + 1] - first, *(column[first:last] for column in self.edits))
 
+    def rows(self, index: Integers) -> Scripts:
+        """The scripts of some pairs, in any order."""
+        counts = self.counts[index]
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+        which = np.arange(offsets[-1]) + np.repeat(self.offsets[index] - offsets[:-1], counts)
+        return Scripts(offsets, *(column.take(which) for column in self.edits))
+
     @classmethod
     def merged(cls, rows: int, parts: list[tuple[Integers, Scripts]]) -> Scripts:
-        """Scripts of the rows 0 … rows-1 from parts that say which rows theirs are."""
+        """The scripts of rows 0 … rows-1, from parts with the rows that each one holds."""
         counts = np.zeros(rows, dtype=np.int64)
         for where, part in parts:
             counts[where] = part.counts
@@ -62,47 +69,41 @@ class Scripts:
         return cls(offsets, *columns)
 
 
-def forced_scripts(states: Ragged, goals: Ragged) -> tuple[Integers, Scripts]:
-    """The rows where only one shortest script exists, and those scripts.
+KINDS = ("insert", "delete", "replace", "replace a span")
 
-    If a state lies in its goal as a subsequence, every shortest script inserts the rest of the goal and nothing else,
-    and there are as many as ways to find the state in the goal. Found from the left and from the right in the same
-    places, there is one way: nobody has to be asked which script is meant. Likewise for deletions.
+
+def edit_kinds(removed: Integers, added: Integers) -> Integers:
+    """What edits do, as indices of KINDS, by how many tokens they remove and add.
+
+    >>> [KINDS[kind] for kind in edit_kinds(np.array([0, 1, 1, 5]), np.array([1, 0, 1, 1]))]
+    ['insert', 'delete', 'replace', 'replace a span']
     """
-    grows = states.lengths <= goals.lengths
-    inner, outer = states, goals
-    if not grows.all():
-        inner, outer = Ragged.chosen(grows, states, goals), Ragged.chosen(grows, goals, states)
-    found, whole, early = _find(inner.padded(), outer.padded(), inner.lengths)
-    _, _, late = _find(inner.padded(reverse=True), outer.padded(reverse=True), inner.lengths)
-    late = inner.lengths * (outer.lengths - 1) - late  # counted from the left again
-    # No token is found further left than from the left: equal sums of places mean equal places.
-    (rows,) = np.nonzero(whole & (early == late))
-    left_out = (np.arange(found.shape[1]) < outer.lengths[rows][:, None]) & ~found[rows]
-    row, place = np.divmod(np.flatnonzero(left_out), max(found.shape[1], 1))
-    counts = outer.lengths[rows] - inner.lengths[rows]
-    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
-    before = place - (np.arange(len(row)) - offsets[row])  # tokens of the inner sequence to the left
-    inserted = grows[rows][row]
-    start, new_start = np.where(inserted, before, place), np.where(inserted, place, before)
-    return rows, Scripts(offsets, start, start + ~inserted, new_start, new_start + inserted)
+    return np.where(removed == 0, 0, np.where(added == 0, 1, np.where(removed == 1, 2, 3)))
 
 
-def _find(inner: Integers, outer: Integers, lengths: Integers) -> tuple[npt.NDArray[np.bool_], Integers, Integers]:
-    """Look for each inner sequence in its outer one, as early as possible.
+def unambiguous_insertions(goals: Ragged, scripts: Scripts) -> bool:
+    """Whether all edits insert one token, and no state between a source and its goal lies in the goal in two ways.
 
-    Where its tokens are (a mark for each place), whether all of it is there, and the sum of the places.
+    Two ways mean that a token is in the goal twice, with nothing but missing tokens between the two places. So tokens
+    that are inserted side by side, and their two neighbours in the source, must all be different.
+
+    >>> insert = Scripts(*map(np.array, ([0, 1], [1], [1], [1], [2])))
+    >>> [unambiguous_insertions(Ragged(np.array(goal), np.array([0, 3])), insert) for goal in ([7, 8, 9], [7, 7, 9])]
+    [True, False]
     """
-    rows, width = inner.shape
-    reached, places = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
-    # One more column that nothing equals: there the search waits when it has found everything.
-    wanted = np.concatenate([inner, np.full((rows, 1), ABSENT - 1, dtype=inner.dtype)], axis=1).ravel()
-    wanted[np.arange(rows) * (width + 1) + lengths] = ABSENT - 1
-    base = np.arange(rows) * (width + 1)
-    found = np.empty(outer.shape, dtype=bool)
-    for column in range(outer.shape[1]):
-        here = wanted.take(base + reached) == outer[:, column]
-        found[:, column] = here
-        reached += here
-        places += here * column
-    return found, reached == lengths, places
+    if (scripts.stop > scripts.start).any() or (scripts.new_stop - scripts.new_start != 1).any():
+        return False
+    tokens = goals.padded()
+    row = np.repeat(np.arange(len(tokens)), scripts.counts)
+    inserted = np.zeros(tokens.shape, dtype=bool)
+    inserted[row, scripts.new_start] = True
+    for apart in range(1, tokens.shape[1]):
+        # Pairs of places with nothing but insertions between them, one of the two an insertion.
+        near = inserted[:, :-apart] | inserted[:, apart:]
+        for between in range(1, apart):
+            near &= inserted[:, between : between - apart]
+        if not near.any():
+            break
+        if (near & (tokens[:, :-apart] == tokens[:, apart:])).any():
+            return False
+    return True

@@ -1,12 +1,13 @@
 """Trajectory generation (TG, the paper's Algorithm 1): from states and goals to the expert's steps.
 
 :func:`trajectory` is the algorithm as printed, one pair at a time. :func:`step_batch` gives the same rows for whole
-columns: the state before an edit is a prefix of the goal and a suffix of the start, so all states of all
-trajectories are slices of what is there already.
+columns: the state before an edit is a prefix of the goal followed by a suffix of the start, so all states of all
+trajectories are slices of existing arrays.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +21,7 @@ from aegen.core.actions import SPECIAL, Design, position
 from aegen.core.errors import InvalidEdit
 from aegen.core.types import Integers, Tokens
 from aegen.experts.metrics import Metric
-from aegen.experts.scripts import Scripts
+from aegen.experts.scripts import KINDS, Scripts, edit_kinds
 
 CHUNK = 1 << 14  # states that are written at a time: what they are made of stays in the processor's cache
 
@@ -89,19 +90,23 @@ class Starts:
 
 @dataclass
 class Summary:
-    """What a shard says of itself, gathered from its batches."""
+    """What the description of a shard says, gathered from its batches."""
 
     state_tokens: set[str] = field(default_factory=set)
     action_tokens: set[str] = field(default_factory=set)
     max_state: int = 0
     max_steps: int = 0
     capped_pairs: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)  # edits by what they do
 
-    def add(self, pairs: Pairs, lengths: Integers, edits: Integers) -> None:
-        """Tokens of states, how long these are, and how many edits the trajectories have."""
+    def add(self, pairs: Pairs, lengths: Integers, scripts: Scripts, times: Integers | None = None) -> None:
+        """Add the tokens and lengths of states, and the edits; ``times`` says how often each is executed."""
         self.state_tokens.update(pairs.alphabet)
         self.max_state = max(self.max_state, int(lengths.max(initial=0)))
-        self.max_steps = max(self.max_steps, int(edits.max(initial=0)) + 1)
+        self.max_steps = max(self.max_steps, int(scripts.counts.max(initial=0)) + 1)
+        kinds = edit_kinds(scripts.stop - scripts.start, scripts.new_stop - scripts.new_start)
+        counts = np.bincount(kinds, times, minlength=len(KINDS)).astype(np.int64).tolist()
+        self.kinds.update({kind: count for kind, count in zip(KINDS, counts, strict=True) if count})
 
 
 def expert_starts(pairs: Pairs) -> Starts:
@@ -110,14 +115,13 @@ def expert_starts(pairs: Pairs) -> Starts:
     return Starts(np.arange(count), np.zeros(count, dtype=np.int32), pairs.sources)
 
 
-def step_batch(pairs: Pairs, starts: Starts, metric: Metric, design: Design, summary: Summary) -> pa.RecordBatch:
-    """All steps of the trajectories from ``starts`` to the goals of their pairs, in order."""
-    scripts = metric.scripts(starts.states, pairs.goals.rows(starts.pair), pairs.alphabet)
+def step_batch(pairs: Pairs, starts: Starts, scripts: Scripts, design: Design, summary: Summary) -> pa.RecordBatch:
+    """All steps of the trajectories from ``starts`` to the goals of their pairs, in order; one script per start."""
     steps = _Steps.of(pairs, starts, scripts)
     of_edits, tokens = edit_codes(pairs, steps.pair[steps.edits], scripts, design)
     codes = np.zeros((len(steps.row), len(design.slots)), dtype=np.int32)
     codes[steps.edits] = of_edits
-    summary.add(pairs, steps.lengths, scripts.counts)
+    summary.add(pairs, steps.lengths, scripts)
     origin = starts.origin.take(steps.row)
     return as_batch(
         pairs.ids.take(steps.pair), origin, steps.number, steps.states(pairs, starts), codes, tokens, summary

@@ -1,4 +1,4 @@
-"""Files of this machine and of storages: places, atomic writes, Parquet within limits.
+"""Files on this machine and on storages: paths, atomic writes, Parquet within limits.
 
 Imports: core.
 """

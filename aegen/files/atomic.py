@@ -1,4 +1,4 @@
-"""Files that appear in one step: filled aside, then moved to their name or sent to a storage."""
+"""Files that appear in one step: written under a temporary name, then renamed, or sent to a storage."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
+from aegen.core.locks import lock
 from aegen.files.places import Remote
 
 PART = ".part"
-SENDING = f".sending{PART}"  # ends the name of a file of this machine that is on its way to a storage
+UPLOAD = f".sending{PART}"  # suffix of a local file that is being sent to a storage
 
 
 def fsync_folder(folder: Path) -> None:
@@ -23,66 +24,61 @@ def fsync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-class Aside:
-    """A file that is filled aside and appears under its name in one step; on any error nothing is left of it.
+class AtomicFile:
+    """A file that is written under a temporary name and appears complete in one step; on an error nothing remains.
 
-    What goes to a storage is filled on this machine first; what a killed process left of that, the next one removes.
+    A file for a storage is written on this machine first; if its process is killed, the next one removes it.
     """
 
-    aside: Path
+    partial: Path
 
     def __init__(self, path: Path | Remote) -> None:
         self.path = path
         self._lock: int | None = None
         if not isinstance(path, Remote):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self.aside = path.parent / f".{path.name}.{uuid.uuid4().hex}{PART}"
+            self.partial = path.parent / f".{path.name}.{uuid.uuid4().hex}{PART}"
 
     def __enter__(self) -> Path:
         if isinstance(self.path, Remote):
-            sweep_sent()
-            self.aside, self._lock = _locked_file(self.path.name)
-        return self.aside
+            remove_abandoned_uploads()
+            self.partial, self._lock = _locked_file(self.path.name)
+        return self.partial
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is not None:
                 return
             if isinstance(self.path, Remote):
-                self.path.put(self.aside)
+                self.path.put(self.partial)
             else:
-                with self.aside.open("rb+") as file:
+                with self.partial.open("rb+") as file:
                     os.fsync(file.fileno())
-                self.aside.replace(self.path)
+                self.partial.replace(self.path)
                 fsync_folder(self.path.parent)
         finally:
-            self.aside.unlink(missing_ok=True)
+            self.partial.unlink(missing_ok=True)
             if self._lock is not None:
                 os.close(self._lock)
 
 
 def _locked_file(name: str) -> tuple[Path, int]:
-    """A new temporary file, and the lock on it that shows for as long as our process lives that it is in use."""
-    import fcntl
-
+    """A new temporary file and its lock, which shows that it is in use as long as this process lives."""
     while True:
-        path = Path(tempfile.gettempdir()) / f".{name}.{uuid.uuid4().hex}{SENDING}"
+        path = Path(tempfile.gettempdir()) / f".{name}.{uuid.uuid4().hex}{UPLOAD}"
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.fstat(descriptor).st_nlink:
+        if lock(descriptor) and os.fstat(descriptor).st_nlink:
             return path, descriptor
-        os.close(descriptor)  # swept before it was locked
+        os.close(descriptor)  # another process removed it before it was locked
 
 
-def sweep_sent() -> None:
-    """Remove the temporary files of processes that were killed while they sent something to a storage."""
-    import fcntl
-
-    for path in Path(tempfile.gettempdir()).glob(f".*{SENDING}"):
-        with suppress(OSError):  # in use, gone, or not ours
+def remove_abandoned_uploads() -> None:
+    """Remove the temporary files of processes that were killed while they sent a file to a storage."""
+    for path in Path(tempfile.gettempdir()).glob(f".*{UPLOAD}"):
+        with suppress(OSError):  # already removed, or of another user
             descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink()
+                if lock(descriptor):
+                    path.unlink()
             finally:
                 os.close(descriptor)

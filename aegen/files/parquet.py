@@ -1,4 +1,4 @@
-"""Parquet files of strangers, opened without trusting what they declare."""
+"""Untrusted Parquet files, opened without relying on the sizes they declare."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _parquet(path: Path | Remote, **settings: Any) -> pq.ParquetFile:
 
 
 def check_footer(path: Path | Remote) -> None:
-    """Refuse a footer that is larger than any of ours before anybody takes memory for it."""
+    """Reject a footer that is too large before it is read into memory."""
     with path.open("rb") as file:
         file.seek(0, os.SEEK_END)
         size = file.tell()
@@ -37,13 +37,13 @@ def check_footer(path: Path | Remote) -> None:
 
 
 def unfolding(path: Path | Remote, file: pq.ParquetFile, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-    """The rows of any Parquet file, no row group of which takes more memory than it may."""
+    """The rows of a Parquet file; rejects a row group that would take too much memory."""
     referring = references(file.metadata, columns)
     with _parquet(path, metadata=file.metadata, read_dictionary=referring) as folded:
         for group in range(file.num_row_groups):
             size = unfolded(folded, group, referring, columns)
             if size > MAX_GROUP:
-                raise BadData(f"{path}: a row group that unfolds to {size:,} bytes; expected at most {MAX_GROUP:,}")
+                raise BadData(f"{path}: a row group decodes to {size:,} bytes; expected at most {MAX_GROUP:,}")
             yield from file.iter_batches(batch_size=ROW_GROUP, row_groups=[group], columns=columns)
 
 

@@ -29,7 +29,7 @@ from aegen.core.format import SPLITS, ConfigName, SplitName
 from aegen.core.progress import Progress, silent
 from aegen.core.randomness import Draws, derive_key, keyed_hash
 from aegen.core.types import Integers
-from aegen.engines.local import Engine
+from aegen.engines.engine import Engine
 from aegen.pairs.spec import Spec
 
 Cells = Integers

@@ -15,7 +15,8 @@ from aegen.core.progress import Progress, silent
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
 from aegen.dataset.recipe import ExpertUsed, Recipe, TaggerUsed
-from aegen.engines.local import Engine, Local
+from aegen.engines.engine import Engine
+from aegen.engines.local import Local
 from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
 from aegen.experts.metrics import METRICS

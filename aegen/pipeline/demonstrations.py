@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from aegen.arithmetic.rules import writable_tokens
+from aegen.arithmetic.tasks import writable_tokens
 from aegen.core.actions import Design, load_design
 from aegen.core.description import FileInfo, PairsDescription, StepsDescription
 from aegen.core.format import ConfigName
@@ -20,8 +20,8 @@ from aegen.dataset.folder import Folder
 from aegen.dataset.names import shard_of, shard_parts
 from aegen.dataset.recipe import Recipe
 from aegen.dataset.shards import read_batches, read_description_of, write_shard
-from aegen.engines.local import Engine
-from aegen.experts.demonstrations import BATCH, _steps
+from aegen.engines.engine import Engine
+from aegen.experts.demonstrations import BATCH, step_batches
 from aegen.experts.expert import Expert
 from aegen.experts.metrics import Metric, load_metric
 from aegen.experts.tags import TAGS, tag_batch
@@ -82,7 +82,7 @@ def write_expert_shard(pairs: Place, path: Place, config: ConfigName, recipe: Re
     augmentation = recipe.augmented if config == "augmented" else None
 
     def steps(batch: pa.RecordBatch, summary: Summary) -> Iterator[pa.RecordBatch]:
-        return _steps(Pairs.of(batch), metric, design, augmentation, summary)
+        return step_batches(Pairs.of(batch), metric, design, augmentation, summary)
 
     usual = expert == Expert.of(recipe.task)
     return _write_shard(pairs, path, config, recipe, metric, design, steps, usual=usual)
@@ -119,7 +119,7 @@ def _write_shard(
     def describe() -> StepsDescription:
         return _described(texts, config, recipe, metric, design, summary, usual)
 
-    return [write_shard(path, config, batches(), describe)]
+    return [write_shard(path, config, batches(), describe, summary.kinds)]
 
 
 def _described(

@@ -12,7 +12,7 @@ from aegen.dataset.folder import Folder
 from aegen.dataset.names import shard_name, shard_parts
 from aegen.dataset.recipe import Recipe
 from aegen.dataset.shards import ShardWriter
-from aegen.engines.local import Engine
+from aegen.engines.engine import Engine
 from aegen.pairs.generate import Layout, part_of, stripe_batches, stripes
 from aegen.pairs.spec import Spec
 from aegen.pipeline.resume import write_missing

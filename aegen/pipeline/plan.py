@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from aegen.columns.schemas import SCHEMAS
-from aegen.core.actions import load_design
 from aegen.core.description import FileInfo
 from aegen.core.errors import InvalidSpec
 from aegen.core.format import SPLITS, ConfigName
 from aegen.dataset.folder import Folder
+from aegen.dataset.footers import shard_counts
 from aegen.dataset.names import shard_of
 from aegen.dataset.recipe import ExpertUsed, Recipe
-from aegen.dataset.stats import DEMONSTRATIONS
-from aegen.dataset.survey import survey_shard
+from aegen.engines.engine import BUNDLE
 from aegen.engines.local import Local
 from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
@@ -153,7 +152,7 @@ def estimate(spec: Spec, expert: Expert, augmentation: Augmentation) -> Estimate
         Stage("pairs", pieces, seconds["pairs"]),
         Stage("expert", experts, seconds["expert"] + seconds["variants_expert"]),
         Stage("augmented", pieces, seconds["augmented"]),
-        Stage("card", files, seconds["card"]),
+        Stage("card", -(-files // BUNDLE), seconds["card"]),
     ]
     return Estimate(equations, configs, stages, _peak(), files * FILE + blocks * 8 * len(SPLITS))
 
@@ -188,7 +187,7 @@ def _measure(folder: Folder, spec: Spec, expert: Expert, augmentation: Augmentat
     for config, shards in which.items():
         calls = [(folder / name, folder / shard_of(name, config), config, recipe.part(config)) for name in shards]
         seconds[config], files[config] = _timed(partial(_write, calls))
-    seconds["card"], _ = _timed(lambda: _survey(folder, expert))
+    seconds["card"], _ = _timed(lambda: _read_footers(folder))
     return _Piece(
         {config: made for config, made in files.items() if made},
         seconds,
@@ -201,11 +200,10 @@ def _write(calls: list[tuple[Any, ...]]) -> list[FileInfo]:
     return [made for call in calls for made in write_expert_shard(*call)]
 
 
-def _survey(folder: Folder, expert: Expert) -> None:
-    design = load_design(expert.design)
+def _read_footers(folder: Folder) -> None:
     for config in SCHEMAS:
         for path in folder.there(config):
-            survey_shard(path, config, design if config in DEMONSTRATIONS else None)
+            shard_counts(path, config)
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:

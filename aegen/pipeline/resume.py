@@ -9,7 +9,7 @@ from aegen.core.description import FileInfo
 from aegen.core.progress import Progress
 from aegen.dataset.folder import Folder
 from aegen.dataset.recipe import Recipe
-from aegen.engines.local import Engine
+from aegen.engines.engine import Engine
 
 
 def write_missing(

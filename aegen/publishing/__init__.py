@@ -1,4 +1,4 @@
-"""Hand a finished dataset on, and fetch one.
+"""Publish a finished dataset, and download one.
 
 Imports: core, columns, files, engines, pairs, dataset, card.
 """

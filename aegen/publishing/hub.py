@@ -37,7 +37,7 @@ def parse(url: str) -> tuple[str, str | None]:
         return match[1], match[2]
     if re.search(r"[:@?#]", url.removeprefix(SCHEME)):
         raise InvalidSpec(
-            "a token in the URL would be seen: run `hf auth login` or set HF_TOKEN (expected hf://org/name[@revision])"
+            "a token in the URL would be visible: run `hf auth login` or set HF_TOKEN (expected hf://org/name[@revision])"
         )
     raise InvalidSpec(f"{url}: expected hf://org/name or hf://org/name@revision")
 
@@ -53,24 +53,24 @@ class Repository:
 
     @classmethod
     def open(cls, url: str, private: bool, branch: str | None) -> Repository:
-        """Make the repository and the branch if they are not there."""
+        """Create the repository and the branch if they do not exist."""
         name, _ = parse(url)
         with explained(url):
             api = _client().HfApi()
             api.create_repo(name, repo_type="dataset", private=private or None, exist_ok=True)
             if private and not api.repo_info(name, repo_type="dataset").private:
-                raise FolderConflict(f"{url}: it is there and public: make it private first")
+                raise FolderConflict(f"{url}: already exists and is public: make it private first")
             if branch and branch != "main":
                 api.create_branch(name, branch=branch, repo_type="dataset", exist_ok=True)
         return cls(url, name, branch or "main", api)
 
     def content(self, name: str) -> bytes | None:
-        """One small file, if it is there."""
+        """One small file, if it exists."""
         errors = _client().errors
         with explained(self.url):
             try:
                 path = self.api.hf_hub_download(self.name, name, repo_type="dataset", revision=self.branch)
-            except errors.LocalEntryNotFoundError:  # not reachable, and nothing in the cache
+            except errors.LocalEntryNotFoundError:  # hub not reachable, and not in the cache
                 raise
             except errors.EntryNotFoundError:
                 return None
@@ -78,12 +78,12 @@ class Repository:
                 return file.read(MAX_MANIFEST + 1)
 
     def manifest(self) -> Manifest | None:
-        """Of the dataset that is published there."""
+        """Of the dataset published there, if there is one."""
         raw = self.content(MANIFEST)
         return None if raw is None else Manifest.read(raw, f"{self.url}/{MANIFEST}")
 
     def foreign(self, manifest: Manifest) -> str | None:
-        """Where no manifest is: the first file that would be replaced or removed; a commit leaves no half work."""
+        """Without a manifest there: the first file that would be replaced or removed."""
         page = self.content(CARD)
         if page is not None and MARK not in page.decode(errors="replace"):
             return CARD
@@ -94,13 +94,13 @@ class Repository:
     def send(
         self, folder: Folder, files: list[str], stale: list[str], tag: str | None, force: bool, same: bool
     ) -> tuple[str, bool]:
-        """Everything in one commit, and what no longer belongs there out of it; then the tag. Commit, and if new."""
+        """Upload everything and remove what is stale in one commit, then tag it; the commit, and whether it is new."""
         with explained(self.url):
             before = self.api.repo_info(self.name, repo_type="dataset", revision=self.branch).sha
             tagged = self._tagged(tag)
             if tagged and not force and (tagged != before or not same):
-                raise FolderConflict(f"{self.url}: tag {tag} is taken by another commit (--force moves it)")
-            # Not upload_folder: it sends many files in several commits, and nobody shall see the half of a dataset.
+                raise FolderConflict(f"{self.url}: tag {tag} belongs to another commit (--force moves it)")
+            # Not upload_folder: it splits many files into several commits, which would publish half a dataset.
             commit = self.api.create_commit(
                 self.name,
                 [
@@ -119,7 +119,7 @@ class Repository:
         return str(commit), commit != before or bool(tag and tagged != commit)
 
     def _removals(self, files: list[str], stale: list[str]) -> list[Any]:
-        """Of what no longer belongs there."""
+        """Of files that are stale."""
         there = self.api.list_repo_files(self.name, repo_type="dataset", revision=self.branch)
         old = [name for name in there if name in stale or any(fnmatch(name, pattern) for pattern in SHARDS)]
         return [_client().CommitOperationDelete(name) for name in sorted({*old} - {*files})]
@@ -139,14 +139,14 @@ class Snapshot:
     name: str
     revision: str | None
     commit: str | None = None
-    sizes: dict[str, int] | None = None  # of the files there; None: the hub cannot be asked, the cache must do
+    sizes: dict[str, int] | None = None  # of the files there; None: the hub does not answer, use the cache
     folder: Path | None = None
 
     @classmethod
     def open(cls, url: str) -> Snapshot:
-        """What lies there, and at which commit; of the files only the manifest is there already."""
+        """List the files and the commit, and download the manifest."""
         there, client = cls(url, *parse(url)), _client()
-        client.utils.disable_progress_bars()  # a bar a file would be many
+        client.utils.disable_progress_bars()  # one bar per file would be too many
         with explained(url):
             there._list(client)
             if there.sizes is None:
@@ -159,7 +159,7 @@ class Snapshot:
                 )
                 there.folder = Path(where)
             else:
-                # Not by the commit: the cache shall know which one a branch or tag means.
+                # Not by the commit: the cache must record which commit a branch or tag is.
                 there.fetch({MANIFEST: MAX_MANIFEST}, revision=there.revision or "main")
         return there
 
@@ -176,8 +176,8 @@ class Snapshot:
             pass
 
     def fetch(self, most: Mapping[str, int], progress: Progress = silent, revision: str | None = None) -> None:
-        """Have those of these files that are there, and refuse before a byte arrives what is larger than expected."""
-        sizes = self.sizes or {}  # without the hub, what the cache has must do
+        """Download those of these files that exist; reject files that are larger than expected before downloading."""
+        sizes = self.sizes or {}  # without the hub, use the cache
         for name in most:
             if sizes.get(name, 0) > most[name]:
                 raise BadData(f"{self.url}/{name}: altered ({sizes[name]:,} bytes; expected at most {most[name]:,})")
@@ -188,10 +188,10 @@ class Snapshot:
                 advance(1)
                 self.folder = Path(path).parents[name.count("/")]
                 if self.folder.name != self.commit:
-                    raise Failed(f"{self.url}: it has just been changed; run the same command again")
+                    raise Failed(f"{self.url}: changed during the download; rerun the command")
 
     def read(self, name: str) -> BinaryIO:
-        """Open one file that was fetched."""
+        """Open a downloaded file."""
         if self.folder is None:
             raise FileNotFoundError(name)
         return (self.folder / name).open("rb")
@@ -199,35 +199,35 @@ class Snapshot:
 
 @contextmanager
 def explained(url: str) -> Iterator[None]:
-    """The client's errors in one line that holds no secret."""
+    """Turn the client's errors into ours: one line, without secrets."""
     errors = _client().errors
     try:
         yield
     except AegenError:
         raise
     except errors.LocalEntryNotFoundError as error:
-        raise Failed(f"{url}: cannot be reached, and is not in the cache ({one_line(error)})") from None
+        raise Failed(f"{url}: cannot be reached and is not in the cache ({one_line(error)})") from None
     except errors.RepositoryNotFoundError:
-        raise NoAccess(f"{url}: no such dataset, or not for you: run `hf auth login` or set HF_TOKEN") from None
+        raise NoAccess(f"{url}: no such dataset, or access denied: run `hf auth login` or set HF_TOKEN") from None
     except errors.RevisionNotFoundError:
         raise NoAccess(f"{url}: no such revision") from None
     except errors.HfHubHTTPError as error:
         status = getattr(error.response, "status_code", None)
         if status in (401, 403):
-            raise NoAccess(f"{url}: the hub refuses the token ({one_line(error)})") from None
-        raise Failed(f"{url}: {one_line(error)}; what has arrived is not sent again when you try again") from None
+            raise NoAccess(f"{url}: the hub rejected the token ({one_line(error)})") from None
+        raise Failed(f"{url}: {one_line(error)}; rerun to resume; uploaded files are skipped") from None
     except (errors.HTTPError, errors.HFValidationError, RuntimeError, OSError) as error:
-        raise Failed(f"{url}: {one_line(error)}; what has arrived is not sent again when you try again") from None
-    except Exception as error:  # an answer that is no hub's, as of a network that wants a log-in first
-        raise Failed(f"{url}: no answer of a hub ({type(error).__name__})") from None
+        raise Failed(f"{url}: {one_line(error)}; rerun to resume; uploaded files are skipped") from None
+    except Exception as error:  # the answer is not a hub's, for example a network's login page
+        raise Failed(f"{url}: unexpected answer, not from a hub ({type(error).__name__})") from None
 
 
 def one_line(error: BaseException) -> str:
-    """The error of another library, short and without the token."""
+    """The error of the client, short and without the token."""
     text = str(error)
     if token := _client().get_token():
         text = text.replace(token, "…")
-    text = re.sub(r"Bearer [^\s'\"]+", "Bearer …", masked(text))  # however it was quoted
+    text = re.sub(r"Bearer [^\s'\"]+", "Bearer …", masked(text))  # however it is quoted
     return " ".join(text.split())[:200] or type(error).__name__
 
 
@@ -238,7 +238,7 @@ def _client() -> Any:
         import huggingface_hub.utils
     except ImportError:
         raise MissingExtra.of("huggingface_hub", "hub") from None
-    huggingface_hub.utils.logging.set_verbosity_error()  # what there is to say, we say
+    huggingface_hub.utils.logging.set_verbosity_error()  # our errors say what is wrong
     if not sys.stderr.isatty():
         huggingface_hub.utils.disable_progress_bars()
     return huggingface_hub

@@ -1,6 +1,6 @@
-"""Hand a finished dataset on, and fetch one: the hub, a folder, or any storage that fsspec reaches.
+"""Publish a finished dataset: to the hub, a folder, or an object store.
 
-What is published is sound and has a current card; the manifest arrives with the rest (hub) or last (storage).
+It is verified first and its card is current; the manifest arrives with the rest (hub) or last (storage).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
 from aegen.dataset.recipe import differences
 from aegen.dataset.verify import verify
-from aegen.engines.local import Engine
+from aegen.engines.engine import Engine
 from aegen.files.places import SCHEME, Remote, file_size, location
 from aegen.publishing import hub, storage
 
@@ -39,9 +39,9 @@ class Target:
     def __post_init__(self) -> None:
         if self.to.startswith(SCHEME):
             if hub.parse(self.to)[1]:
-                raise InvalidSpec(f"{self.to}: expected hf://org/name; a branch is given with --revision")
+                raise InvalidSpec(f"{self.to}: expected hf://org/name; use --revision for a branch")
         else:
-            place = location(self.to)  # before anything is verified or shown
+            place = location(self.to)  # rejected before anything is verified or shown
             if isinstance(place, Remote):
                 place.check_writable()
             if self.private or self.revision or self.tag:
@@ -53,7 +53,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Published:
-    """What is there now, and whether anything had to be sent."""
+    """What is published, and whether anything had to be sent."""
 
     to: str
     files: dict[str, int]
@@ -66,7 +66,7 @@ class Published:
 
 
 def targets(folders: list[Path], to: str, **settings: Any) -> list[tuple[Folder, Target]]:
-    """One folder goes to the place itself, several go below it, each under its own name."""
+    """One folder is published to the place itself, several below it, each under its own name."""
     if len(folders) == 1:
         return [(Folder(folders[0]), Target(to, **settings))]
     names = [folder.resolve().name for folder in folders]
@@ -79,7 +79,7 @@ def targets(folders: list[Path], to: str, **settings: Any) -> list[tuple[Folder,
 def publish(
     folder: Folder, target: Target, engine: Engine, progress: Progress = silent, dry_run: bool = False
 ) -> Published:
-    """Verify, render the card, send what is missing. Again, it changes nothing; interrupted, it can be run again."""
+    """Verify, render the card, send what is missing. A rerun changes nothing, or resumes after an interrupt."""
     verify(folder, engine, progress)
     manifest = folder.manifest()
     made = render(folder, manifest, Terms.of(folder, manifest), engine)
@@ -92,33 +92,30 @@ def publish(
     if any(not (folder / name).is_file() or (folder / name).read_bytes() != made[name] for name in made):
         with folder.writing():
             if folder.manifest() != manifest:
-                raise FolderConflict(f"{folder.path}: it has changed since it was verified; run the same command again")
+                raise FolderConflict(f"{folder.path}: changed since it was verified; rerun the command")
             write_companions(folder, made)
     stale = [name for name in COMPANIONS if name not in made]
     if target.to.startswith(SCHEME):
-
-        def send() -> tuple[str, bool]:
+        with interrupt.leaving():
             place = hub.Repository.open(target.to, target.private, target.revision)
             same = _replaceable(target, place, manifest) == manifest and all(
                 place.content(name) == made.get(name) for name in COMPANIONS
             )
-            return place.send(folder, list(files), stale, target.tag, target.force, same)
-
-        commit, changed = interrupt.beside(send)
+            commit, changed = place.send(folder, list(files), stale, target.tag, target.force, same)
         return Published(target.to, files, changed, commit)
-    where = storage.Place.open(target.to)
+    where = storage.Storage.open(target.to)
     if where.is_folder(folder.here):
-        raise FolderConflict(f"{target.to}: this is the dataset itself")
-    _replaceable(target, where, manifest)  # before anything is touched there
+        raise FolderConflict(f"{target.to}: is the dataset itself; choose another place")
+    _replaceable(target, where, manifest)  # before anything there is changed
     with where.writing():
         there = _replaceable(target, where, manifest)
         return Published(target.to, files, where.send(folder, list(files), stale, manifest, there))
 
 
-def _replaceable(target: Target, place: hub.Repository | storage.Place, manifest: Manifest) -> Manifest | None:
-    """The manifest there. What was made from another spec, or not by us, is not overwritten unless told.
+def _replaceable(target: Target, place: hub.Repository | storage.Storage, manifest: Manifest) -> Manifest | None:
+    """The manifest there. Files of another spec or not made by aegen are only overwritten with --force.
 
-    More configs of the same spec are welcome.
+    More configs of the same spec may be added.
     """
     try:
         there = place.manifest()
@@ -134,7 +131,7 @@ def _replaceable(target: Target, place: hub.Repository | storage.Place, manifest
         except FolderConflict as error:
             raise FolderConflict(f"{error} (--force replaces it)") from None
         if name:
-            raise FolderConflict(f"{target.to}/{name}: not of this dataset (--force replaces what is there)")
+            raise FolderConflict(f"{target.to}/{name}: not part of this dataset (--force replaces it)")
         return None
     existing, requested = there.recipe.tree(), manifest.recipe.tree()
     found = differences(existing, {key: entry for key, entry in requested.items() if key in existing})

@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 from aegen.dataset.folder import Folder
-from aegen.engines.cluster import Dask
-from aegen.engines.local import Engine, Local
+from aegen.engines.dask import Dask
+from aegen.engines.engine import Engine
+from aegen.engines.local import Local
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
 from tests.bench.measure import command

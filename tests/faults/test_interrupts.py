@@ -19,9 +19,9 @@ from tests.trainer.reference import small_dataset
 ROOT = Path(__file__).parents[2]
 SOON = 20  # seconds; it takes a few tenths, and longer on a machine with other things to do
 LATE = 60  # where the suite itself keeps the machine busy, seconds say nothing: there it counts what was left undone
-KEPT = "Error: interrupted; what is finished is kept, and the same command goes on from there\n"
-RESUME = "Error: interrupted; what was saved is kept, and --resume goes on from there\n"
-ANEW = "Error: interrupted; nothing was finished, and the same command begins anew\n"
+KEPT = "Error: interrupted; finished files are kept; rerun the command to continue\n"
+RESUME = "Error: interrupted; saved checkpoints are kept; rerun with --resume to continue\n"
+ANEW = "Error: interrupted; nothing was saved; rerun the command to start over\n"
 # Tells when the command has taken over, since what comes before is Python's own start; or when it opens a certain file.
 TOLD = """
 import os, sys
@@ -32,9 +32,9 @@ def watch(event, arguments):
         sign = None
         os.write(1, b"ready\\n")
 sys.addaudithook(watch)
-from {0} import interrupt
-ready = interrupt.ready
-interrupt.ready = lambda: (ready(), sign or os.write(1, b"ready\\n"))
+from {0}.core import interrupt
+install = interrupt.install
+interrupt.install = lambda: (install(), sign or os.write(1, b"ready\\n"))
 from {0}.__main__ import main
 main()
 """

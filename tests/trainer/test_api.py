@@ -7,11 +7,11 @@ import sys
 
 import pytest
 from click.testing import CliRunner
-from trainer.cli.commands import main
 
 import trainer
 from tests.trainer.reference import pairs_of, small_dataset
 from tests.trainer.training.test_fit import same, weights
+from trainer.cli import main
 from trainer.core.progress import Reporter
 
 QUIET = {"device": "cpu", "reporter": Reporter(quiet=True)}

@@ -24,7 +24,7 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with interrupt.working():
+            with interrupt.raising():
                 return super().invoke(ctx)
         except ModuleNotFoundError as error:
             name = (error.name or "").partition(".")[0]
@@ -36,7 +36,7 @@ class Commands(click.Group):
         except MemoryError:
             _fail(Failed("not enough memory"))
         except KeyboardInterrupt:
-            _fail(Interrupted(interrupt.said(ctx.invoked_subcommand)))
+            _fail(Interrupted(interrupt.message(ctx.invoked_subcommand)))
         except BrokenPipeError:
             raise  # the reader closed the pipe: click exits quietly
         except OSError as error:

@@ -1,6 +1,7 @@
-"""Ctrl-C and a scheduler's SIGTERM: while training finish the update, save, end; before that and elsewhere end at once.
+"""Ctrl-C and a scheduler's SIGTERM: while training finish the update, save, exit; otherwise exit at once, with one line
+on standard error and code 130.
 
-Imports nothing that takes time: it is what the command starts with.
+Imports nothing slow, since the command starts with it.
 """
 
 from __future__ import annotations
@@ -14,29 +15,29 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 
 CODE = 130
-GOING_ON = {
-    "fit": "what was saved is kept, and --resume goes on from there",
-    "sweep": "the same command goes on from here",
+CONTINUE = {
+    "fit": "saved checkpoints are kept; rerun with --resume to continue",
+    "sweep": "rerun the command to continue",
 }
 
 
-def said(command: str | None) -> str:
-    """What an interrupt of a command means for what it has done."""
-    return f"interrupted; {GOING_ON.get(command or '', 'nothing was finished, and the same command begins anew')}"
+def message(command: str | None) -> str:
+    """What an interrupt means for the results of a command."""
+    return f"interrupted; {CONTINUE.get(command or '', 'nothing was saved; rerun the command to start over')}"
 
 
-def ready() -> None:
-    """Be ready before anything else is imported; not where Ctrl-C is to be ignored, as in a background job."""
+def install() -> None:
+    """Until the command runs, Ctrl-C ends the process at once; a background job, which ignores it, still does."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
+        signal.signal(signal.SIGINT, leave)
 
 
 @contextmanager
-def working() -> Iterator[None]:
-    """The work of a command: within it an interrupt is an exception, and after it too late."""
-    ours = signal.getsignal(signal.SIGINT) is _leave  # else somebody else has called the command and decides
+def raising() -> Iterator[None]:
+    """While the command runs, Ctrl-C is a KeyboardInterrupt; after it, and after the first one, it is ignored."""
+    ours = signal.getsignal(signal.SIGINT) is leave  # else the caller of the library decides
     if ours:
-        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGINT, _raise_once)
     try:
         yield
     finally:
@@ -44,23 +45,24 @@ def working() -> Iterator[None]:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Modules do not expect an exception while they are imported, and nothing can be lost there."""
-    at = frame
-    while at:
-        if at.f_code.co_filename.startswith("<frozen importlib"):
-            _leave(number, frame)
-        at = at.f_back
-    raise KeyboardInterrupt
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    os.write(2, f"Error: {said(sys.argv[1] if len(sys.argv) > 1 else None)}\n".encode())
+def leave(number: int, frame: FrameType | None) -> None:
+    os.write(2, f"Error: {message(sys.argv[1] if len(sys.argv) > 1 else None)}\n".encode())
     os._exit(CODE)
 
 
+def _raise_once(number: int, frame: FrameType | None) -> None:
+    """Raise, but not inside an import: importlib and some modules swallow exceptions there, and the command runs on."""
+    at = frame
+    while at and not at.f_code.co_filename.startswith("<frozen importlib"):
+        at = at.f_back
+    if at:
+        leave(number, frame)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not interrupt the clean-up
+    raise KeyboardInterrupt
+
+
 class Interrupt:
-    """Within its block a signal only asks to stop; a second one, or one in ``at_once``, interrupts."""
+    """Within the block a signal only requests a stop; a second one, or one in ``at_once``, raises KeyboardInterrupt."""
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -89,7 +91,7 @@ class Interrupt:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """A stretch of work that may be dropped half-way."""
+        """For work that may be abandoned halfway."""
         if self.requested:
             raise KeyboardInterrupt
         self.immediate = True

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 REFRESH = 0.25  # seconds between two drawings of the bar
-WIDTH = 24
+BAR = "{desc} {bar:24} {postfix}  at most {remaining} left"
 
 
 def clock(seconds: float) -> str:
@@ -23,35 +23,35 @@ def clock(seconds: float) -> str:
 
 
 class Reporter:
-    """Draws the state of a run; ``quiet`` for the ranks that do not write."""
+    """Shows the state of a run; ``quiet`` on ranks that print nothing."""
 
     def __init__(self, stream: IO[str] | None = None, quiet: bool = False) -> None:
         self.stream = stream or sys.stderr
         self.quiet = quiet
-        self.bar = not quiet and self.stream.isatty()
         self.drawn = 0.0
-        self.started: tuple[float, float] | None = None
         self.accuracy = ""
+        self.bar: Any = None
 
     def line(self, text: str) -> None:
         """One line that stays."""
-        if not self.quiet:
-            print(("\r\x1b[K" if self.bar else "") + text, file=self.stream, flush=True)
+        if self.quiet:
+            return
+        if self.bar:
+            self.bar.clear()
+        print(text, file=self.stream, flush=True)
 
     def update(self, epoch: int, done: float, loss: Callable[[], float], rate: float) -> None:
-        """Redraw the bar, at most a few times a second; ``done`` is the share of the whole run."""
-        now = time.monotonic()
-        if self.started is None:
-            self.started = (now, done)
-        if not self.bar or now - self.drawn < REFRESH:
+        """Redraw the bar, at most a few times a second; ``done`` is the fraction of the whole run."""
+        if self.quiet or not self.stream.isatty() or time.monotonic() - self.drawn < REFRESH:
             return
-        self.drawn = now
-        since, first = self.started
-        left = (now - since) * (1 - done) / (done - first) if done > first else 0.0
-        filled = int(WIDTH * min(done, 1))
-        bar = "█" * filled + "·" * (WIDTH - filled)
-        text = f"epoch {epoch} {bar} loss {loss():.4f}  lr {rate:.1e}{self.accuracy}  at most {clock(left)} left"
-        print(f"\r\x1b[K{text}", end="", file=self.stream, flush=True)
+        if self.bar is None:
+            from tqdm import tqdm  # type: ignore[import-untyped]
+
+            self.bar = tqdm(total=1.0, initial=done, file=self.stream, bar_format=BAR)
+        self.drawn = time.monotonic()
+        self.bar.n = min(done, 1.0)
+        self.bar.set_description_str(f"epoch {epoch}", refresh=False)
+        self.bar.set_postfix_str(f"loss {loss():.4f}  lr {rate:.1e}{self.accuracy}")
 
     def epoch(self, record: dict[str, Any]) -> None:
         """The line of a finished epoch."""
@@ -72,5 +72,6 @@ class Reporter:
 
     def close(self) -> None:
         """End the bar's line."""
-        if self.bar and self.drawn:
-            print(file=self.stream, flush=True)
+        if self.bar:
+            self.bar.close()
+            self.bar = None

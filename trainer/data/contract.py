@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
-from itertools import pairwise
-from typing import Any
 
 from msgspec import structs
 
 from trainer.core import description
-from trainer.core.description import PairsDescription, StepsDescription, check_version, checked
+from trainer.core.description import PairsDescription, StepsDescription, checked
 from trainer.core.errors import BadData
-from trainer.core.format import DONE, KEEP, MAX_STATE, OPERATIONS, POSITION, VERSION  # noqa: F401
-from trainer.core.records import convert, decode, plain
+from trainer.core.format import DONE, KEEP, OPERATIONS, POSITION
+from trainer.core.records import convert, plain
 
 
 class Contract(StepsDescription, frozen=True, kw_only=True, dict=True):
@@ -76,69 +73,3 @@ def merge(described: Iterable[tuple[str, Contract]]) -> Contract:
     merged = description.merge(named)
     assert isinstance(merged, Contract)  # of the type of the first
     return merged._playable(named[0][0])
-
-
-# Temporary, until nobody uses them any more.
-MAX_JSON = 1 << 26
-MAX_TOKEN, MAX_TOKENS = 1 << 12, 1 << 20
-FORMAT = VERSION
-
-
-def parse_object(text: bytes | str, where: str) -> dict[str, Any]:
-    return decode(text, dict[str, Any], where, MAX_JSON)
-
-
-def check_format(values: Mapping[str, Any], where: str) -> None:
-    check_version(json.dumps({"format": values.get("format")}), where)
-
-
-class Fields:
-    """Typed access to an untrusted JSON object; what is wrong names the file and the field."""
-
-    def __init__(self, values: Mapping[str, Any], where: str) -> None:
-        self.values, self.where = values, where
-
-    def wrong(self, name: str, needed: str) -> BadData:
-        shown = repr(self.values.get(name, "nothing"))
-        return BadData(f"{self.where}: field {name!r}: {needed} is needed, found {shown[:60]}")
-
-    def text(self, name: str) -> str:
-        value = self.values.get(name)
-        if not isinstance(value, str) or not 0 < len(value) <= MAX_TOKEN:
-            raise self.wrong(name, f"a text of 1 to {MAX_TOKEN} characters")
-        return value
-
-    def choice(self, name: str, choices: tuple[str, ...]) -> str:
-        value = self.values.get(name)
-        if value not in choices:
-            raise self.wrong(name, f"one of {', '.join(choices)}")
-        return str(value)
-
-    def flag(self, name: str) -> bool:
-        value = self.values.get(name)
-        if not isinstance(value, bool):
-            raise self.wrong(name, "true or false")
-        return value
-
-    def number(self, name: str, least: int, most: int) -> int:
-        value = self.values.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise self.wrong(name, f"a whole number from {least} to {most:,}")
-        return value
-
-    def object(self, name: str) -> dict[str, Any]:
-        value = self.values.get(name)
-        if not isinstance(value, dict):
-            raise self.wrong(name, "an object")
-        return value
-
-    def tokens(self, name: str) -> tuple[str, ...]:
-        value = self.values.get(name)
-        if not isinstance(value, list) or len(value) > MAX_TOKENS:
-            raise self.wrong(name, f"a list of at most {MAX_TOKENS:,} tokens")
-        for token in value:
-            if not isinstance(token, str) or not 0 < len(token) <= MAX_TOKEN or any(map(str.isspace, token)):
-                raise BadData(f"{self.where}: field {name!r}: {str(token)[:60]!r} is not a token")
-        if any(one >= two for one, two in pairwise(value)):
-            raise BadData(f"{self.where}: field {name!r}: the tokens must be sorted, without repetition")
-        return tuple(value)

@@ -6,7 +6,6 @@ that was killed. Every file is written atomically, so a cell can be killed at an
 
 from __future__ import annotations
 
-import fcntl
 import os
 import platform
 import signal
@@ -20,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from trainer.core.errors import BadData, TrainerError
+from trainer.core.locks import lock
 from trainer.core.progress import Reporter
 from trainer.core.records import decode
 from trainer.sweeps.grid import GridCell, SweepDataset
@@ -62,14 +62,11 @@ def take_turn(log: IO[str], seconds: float = 20) -> bool:
     It waits a little: a cell whose sweep was just killed may be about to end.
     """
     until = time.monotonic() + seconds
-    while True:
-        try:
-            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except OSError:
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.2)
+    while not lock(log.fileno()):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.2)
+    return True
 
 
 def run_cell(job: CellJob) -> CellStatus | None:

@@ -25,7 +25,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def preset(name: str, **changes: Any) -> Config:
+def preset(name: str, /, **changes: Any) -> Config:
     """The config of a preset, with the chosen model's own settings and some values changed.
 
     >>> preset("cpu", model="nar-star", seed=3).batch

@@ -6,7 +6,6 @@ TensorBoard events · ``last.safetensors`` (to resume from) · ``best.safetensor
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -22,6 +21,7 @@ from msgspec import Meta, Struct
 from trainer.core.config import Config
 from trainer.core.errors import BadData, Failed, FolderConflict, refused
 from trainer.core.format import VERSION
+from trainer.core.locks import lock
 from trainer.core.records import MAX_BYTES, convert, decode, plain
 from trainer.data.contract import Contract
 from trainer.data.demonstrations import Demonstrations
@@ -172,11 +172,9 @@ class RunFolder:
             self.lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise refused(error, f"{self.path}: cannot write") from error
-        try:
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        if not lock(self.lock):
             self.release()
-            raise FolderConflict(f"{self.path}: in use by another process") from error
+            raise FolderConflict(f"{self.path}: in use by another process")
         self.made = made
         for aside in self.path.glob(".*.aside"):  # left by a killed process
             if not aside.is_dir():

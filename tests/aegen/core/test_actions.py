@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegen.arithmetic.rules import writable_tokens
+from aegen.arithmetic.tasks import writable_tokens
 from aegen.core.actions import DESIGNS, index_of, load_design, position
 from aegen.core.edits import Splice
 from aegen.core.environment import Environment, Outcome

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 import warnings
+from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
 
@@ -23,11 +24,14 @@ from hypothesis import strategies as st
 
 from aegen.core.errors import BadData, Failed, FolderConflict, InvalidSpec
 from aegen.dataset.folder import Folder
+from aegen.dataset.recipe import Recipe
 from aegen.dataset.shards import open_shard, read_batches
 from aegen.dataset.verify import verify
-from aegen.engines.cluster import WORKER, Dask
-from aegen.engines.local import Local, _bundles, in_order, results, start
-from aegen.files.atomic import Aside
+from aegen.engines.dask import WORKER, Dask
+from aegen.engines.engine import _bundles, in_order
+from aegen.engines.local import Local, results
+from aegen.engines.start import start
+from aegen.files.atomic import AtomicFile
 from aegen.files.places import Remote
 from aegen.pairs.generate import part_of, plan, runs, stripe_batches, stripes
 from aegen.pairs.spec import Spec
@@ -134,18 +138,6 @@ def test_a_folder_that_cannot_be_removed_at_once_is_removed_later(monkeypatch, t
     with Dask(workers=1, processes=False):
         monkeypatch.setattr(shutil, "rmtree", lambda *path, **how: busy.pop() if busy else rmtree(*path, **how))
     assert not busy and not list(tmp_path.iterdir())
-
-
-def test_what_tidies_up_after_the_killed_says_nothing():
-    code = """
-from multiprocessing import resource_tracker
-from aegen.engines.local import undisturbed
-with undisturbed():
-    resource_tracker.register("/aegen-gone", "semaphore")  # as of a process that was killed
-"""
-    for usual in ({}, {"PYTHONWARNINGS": "always"}):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | usual)
-        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_what_fails_once_is_tried_again(tmp_path):
@@ -255,7 +247,8 @@ def test_the_client_reads_no_rows_but_those_that_it_shows(memory, monkeypatch):
             seen.append(path.name)
         return opened(path, config)
 
-    for module in ("shards", "contract", "folder", "demonstrations", "card", "show", "verify"):
+    rooms = ("dataset.shards", "dataset.contract", "dataset.folder", "dataset.show", "dataset.verify")
+    for module in (*rooms, "pipeline.demonstrations", "card.render"):
         monkeypatch.setattr(f"aegen.{module}.open_shard", watch, raising=False)
     pipeline.build(SPEC, Folder("memory://d"), Watched())
     assert set(seen) == {"test-00000-of-00003.parquet", "train-00000-of-00003.parquet"}  # for the card: writer, example
@@ -263,7 +256,8 @@ def test_the_client_reads_no_rows_but_those_that_it_shows(memory, monkeypatch):
 
 def test_a_storage_in_which_another_spec_is_being_written_is_left_alone(memory):
     folder = Folder("memory://d")
-    with folder.writing({"pairs": {"d": 1}}), pytest.raises(FolderConflict, match="another spec is being written"):
+    other = Recipe(replace(SPEC, seed=1))
+    with folder.writing(other), pytest.raises(FolderConflict, match="another spec is being written"):
         pipeline.generate(SPEC, folder, Local())
     assert memory() == {}
 
@@ -295,9 +289,9 @@ def test_a_killed_build_to_a_storage_leaves_nothing_here(wanted, s3, bucket, run
 
 def test_files_that_are_being_sent_are_not_swept(memory, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with Aside(Remote("memory://d/one")) as one:
+    with AtomicFile(Remote("memory://d/one")) as one:
         one.write_bytes(b"1")
-        with Aside(Remote("memory://d/two")) as two:
+        with AtomicFile(Remote("memory://d/two")) as two:
             two.write_bytes(b"2")
             assert one.exists()
     assert memory() == {"one": b"1", "two": b"2"} and not list(tmp_path.iterdir())
@@ -326,9 +320,9 @@ def test_a_folder_that_workers_do_not_share_is_noticed(tmp_path, monkeypatch):
 
 
 def test_a_scheduler_that_is_not_there_is_named(monkeypatch):
-    monkeypatch.setattr("aegen.engines.cluster.CONNECT", 1)
+    monkeypatch.setattr("aegen.engines.dask.CONNECT", 1)
     with (
-        pytest.raises(Failed, match="tcp://127.0.0.1:1: no scheduler answers there"),
+        pytest.raises(Failed, match="tcp://127.0.0.1:1: no scheduler answers"),
         Dask(scheduler="tcp://127.0.0.1:1"),
     ):
         pass
@@ -338,8 +332,8 @@ def test_a_scheduler_of_our_own_that_does_not_answer_is_named_too(monkeypatch):
     def late(distributed, address):
         raise TimeoutError
 
-    monkeypatch.setattr("aegen.engines.cluster.connect", late)
-    with pytest.raises(Failed, match="^[a-z]+://.+: no scheduler answers there"), Dask(workers=1, processes=False):
+    monkeypatch.setattr("aegen.engines.dask.connect", late)
+    with pytest.raises(Failed, match="^[a-z]+://.+: no scheduler answers"), Dask(workers=1, processes=False):
         pass
 
 
@@ -350,7 +344,7 @@ SECRETS = ["tcp://u:SECRET@127.0.0.1:1", "u:SECRET@a:1", "tcp://u:SEC\nRET@a:1"]
 
 @pytest.mark.parametrize("address", [*SCHEMES, *PARTS, *SECRETS])
 def test_what_is_no_address_is_refused_before_anything_starts(address, monkeypatch):
-    monkeypatch.setattr("aegen.engines.cluster._packages", lambda: pytest.fail("dask was asked"))
+    monkeypatch.setattr("aegen.engines.dask._packages", lambda: pytest.fail("dask was asked"))
     for more in ((None, None), ("local", None), ("dask", 2)):  # also where another option is wrong as well
         with (
             pytest.raises(InvalidSpec, match="(?s)^--scheduler .*: expected for example tcp://host:8786$") as refused,
@@ -368,7 +362,7 @@ def test_what_is_an_address_is_taken(address):
 def test_a_worker_that_lacks_aegen_is_named_before_it_gets_work(run, tmp_path):
     with cluster(tmp_path / "dask", workers=1, lacking="aegen") as dask:
         done = run("generate", *OPTIONS, "--out", "d", "--scheduler", dask.address, check=2)
-        assert re.fullmatch(r"Error: --scheduler tcp\S+: tcp\S+ lacks this: pip install .* there\n", done.stderr)
+        assert re.fullmatch(r"Error: --scheduler tcp\S+: tcp\S+ lacks aegen: pip install .* there\n", done.stderr)
         assert dask.workers[0].poll() is None
 
 
@@ -386,9 +380,9 @@ def test_more_workers_than_any_machine_has_are_wrong_use(number, run):
 def test_wrong_use_is_one_line(run, tmp_path):
     for options, message in (
         (("--scheduler", "tcp://127.0.0.1"), "expected for example tcp://host:8786"),
-        (("--scheduler", ""), '--scheduler "" (a variable that is not set?): expected for example tcp://host:8786'),
-        (("--scheduler", "tcp://127.0.0.1:1", "--workers", 2), "leave the others out"),
-        (("--scheduler", "tcp://127.0.0.1:1", "--engine", "local"), "leave the others out"),
+        (("--scheduler", ""), '--scheduler "" (unset variable?): expected for example tcp://host:8786'),
+        (("--scheduler", "tcp://127.0.0.1:1", "--workers", 2), "cannot be combined"),
+        (("--scheduler", "tcp://127.0.0.1:1", "--engine", "local"), "cannot be combined"),
     ):
         done = run("generate", *OPTIONS, "--out", "d", *options, check=None)
         assert done.returncode in (1, 2) and len(done.stderr.splitlines()) == 1 and message in done.stderr
@@ -404,11 +398,11 @@ def test_a_missing_package_names_the_extra(run, tmp_path):
 
 
 def test_a_worker_of_another_version_is_refused():
-    from aegen.engines.cluster import _run, own_versions
+    from aegen.engines.dask import _run, own_versions
 
     assert _run(divmod, (7, 2), own_versions()) == (3, 1)
     refused = _run(divmod, (7, 2), own_versions() | {"pyarrow": "1.0"})
-    assert isinstance(refused.error, InvalidSpec) and "you have 1.0" in str(refused.error)
+    assert isinstance(refused.error, InvalidSpec) and "this machine 1.0" in str(refused.error)
 
 
 def test_a_stripe_needs_only_its_part_of_the_layout():

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,9 +11,9 @@ from aegen.columns.arrow import of_texts
 from aegen.columns.ragged import Ragged, intern
 from aegen.core.edits import Splice, replay
 from aegen.core.errors import InvalidEdit, InvalidSpec
-from aegen.experts.metrics import METRICS, Custom, character, load_metric, to_strings
-from aegen.experts.scripts import forced_scripts
-from tests.aegen.strategies import LCS, LEVENSHTEIN, SPAN, pairs, sequences, spans
+from aegen.experts.custom import Custom
+from aegen.experts.metrics import METRICS, character, load_metric, to_strings
+from tests.aegen.strategies import LCS, LEVENSHTEIN, pairs, sequences
 
 
 def distance(source, goal, replacement):
@@ -36,13 +36,6 @@ def test_scripts_are_minimal_and_reach_the_goal(metric, replacement, pair):
     assert all(a.start + len(a.new) <= b.start for a, b in pairwise(found))
     if metric is LCS:
         assert all(len(edit.new) + edit.stop - edit.start == 1 for edit in found)
-
-
-@given(spans())
-def test_span_reaches_the_goal_in_one_edit_a_parenthesis(pair):
-    found = SPAN.splices(*pair)
-    assert replay(pair[0], found) == pair[1]
-    assert len(found) == pair[0].count("(")
 
 
 def columns(many):
@@ -68,18 +61,6 @@ def test_columns_are_the_same_as_one_by_one(metric, many):
     wanted = [metric.splices(*pair) for pair in many]
     states, goals, alphabet = columns(many)
     assert as_splices(metric.scripts(states, goals, alphabet), many) == wanted
-    assert as_splices(metric.ask(states, goals), many) == wanted
-
-
-@given(st.lists(pairs, min_size=1, max_size=8))
-def test_forced_scripts_are_those_of_a_single_embedding(many):
-    """By brute force: in how many ways does the shorter sequence lie in the longer one?"""
-    states, goals, _ = columns(many)
-    rows, _ = forced_scripts(states, goals)
-    for row, pair in enumerate(many):
-        inner, outer = sorted(pair, key=len)
-        ways = sum(tuple(outer[i] for i in places) == inner for places in combinations(range(len(outer)), len(inner)))
-        assert (row in rows.tolist()) == (ways == 1)
 
 
 def test_more_than_a_batch_of_pairs():
@@ -130,13 +111,6 @@ def test_a_broken_metric_is_told_by_its_pair(function, problem):
     with pytest.raises(InvalidEdit, match=f"{problem}.*") as caught:
         Custom("mine", function, {}).splices(("a",), ("b",))
     assert "mine" in str(caught.value) and "'a'" in str(caught.value)
-
-
-def test_span_needs_parentheses_that_close():
-    with pytest.raises(InvalidEdit, match="span"):
-        SPAN.splices(("(", "1"), ("1",))
-    with pytest.raises(InvalidEdit, match="end at '1'"):
-        SPAN.splices(("1",), ("2",))
 
 
 @pytest.mark.parametrize("name", ["nothing", "no.such.module:function", "aegen.core.edits:missing", "aegen.core.edits"])

@@ -40,6 +40,18 @@ def starts_of(pairs, metric, options, summary):
     return augmented_starts(pairs, metric.scripts(pairs.sources, pairs.goals, pairs.alphabet), options, summary)
 
 
+def expert_steps(pairs, metric, design, summary=None):
+    """TG of all pairs in one batch."""
+    scripts = metric.scripts(pairs.sources, pairs.goals, pairs.alphabet)
+    return step_batch(pairs, expert_starts(pairs), scripts, design, summary or Summary())
+
+
+def steps_from(pairs, starts, metric, design):
+    """TG from any starts; the metric is asked for each."""
+    scripts = metric.scripts(starts.states, pairs.goals.rows(starts.pair), pairs.alphabet)
+    return step_batch(pairs, starts, scripts, design, Summary())
+
+
 def rows(batch: pa.RecordBatch):
     return [tuple(row.values()) for row in batch.to_pylist()]
 
@@ -96,9 +108,9 @@ def test_the_papers_examples(task):
 @given(st.lists(short_pairs, min_size=1, max_size=5))
 def test_the_fast_path_is_the_plain_path(metric, many):
     fast = columns(many)
-    assert rows(step_batch(fast, expert_starts(fast), metric, EDIT, Summary())) == plain_rows(many, metric, EDIT)
+    assert rows(expert_steps(fast, metric, EDIT)) == plain_rows(many, metric, EDIT)
     starts = starts_of(fast, metric, Augmentation(), Summary())
-    assert rows(step_batch(fast, starts, metric, EDIT, Summary())) == plain_rows(many, metric, EDIT, augment=True)
+    assert rows(steps_from(fast, starts, metric, EDIT)) == plain_rows(many, metric, EDIT, augment=True)
 
 
 @pytest.mark.parametrize("design", ["span", "span2", "span3"])
@@ -106,7 +118,7 @@ def test_the_fast_path_is_the_plain_path(metric, many):
 def test_the_fast_path_is_the_plain_path_for_spans(design, many):
     fast = columns(many)
     starts = starts_of(fast, SPAN, Augmentation(), Summary())
-    made = rows(step_batch(fast, starts, SPAN, DESIGNS[design], Summary()))
+    made = rows(steps_from(fast, starts, SPAN, DESIGNS[design]))
     assert made == plain_rows(many, SPAN, DESIGNS[design], augment=True)
 
 
@@ -213,13 +225,13 @@ def test_bad_options(options, names):
 def test_a_design_that_does_not_fit_the_metric_says_so():
     fast = columns([(("a",), ("b",))])
     with pytest.raises(InvalidEdit, match="insert"):
-        step_batch(fast, expert_starts(fast), LEVENSHTEIN, DESIGNS["insert"], Summary())
+        expert_steps(fast, LEVENSHTEIN, DESIGNS["insert"])
 
 
 @given(st.lists(pairs, min_size=1, max_size=5))
 def test_the_summary_says_what_the_rows_hold(many):
     fast, summary = columns(many), Summary()
-    steps = rows(step_batch(fast, expert_starts(fast), LEVENSHTEIN, EDIT, summary))
+    steps = rows(expert_steps(fast, LEVENSHTEIN, EDIT, summary))
     states = [split_state(row[3]) for row in steps]
     assert summary.max_state == max(map(len, states))
     assert summary.max_steps == max(row[2] for row in steps) + 1
@@ -246,10 +258,10 @@ def test_the_released_data(task, released):
     fast = columns([(tuple(x.split()), tuple(y.split())) for x, y in zip(*texts, strict=True)])
     metric, design = (load_metric(TASK_DEFAULTS[task][0]), DESIGNS[TASK_DEFAULTS[task][1]])
     summary = Summary()
-    expert = step_batch(fast, expert_starts(fast), metric, design, summary)
+    expert = expert_steps(fast, metric, design, summary)
     paper = starts_of(fast, metric, Augmentation("paper"), Summary())
     counts = len(starts_of(fast, metric, Augmentation("released"), Summary()).pair), len(paper.pair)
-    augmented = step_batch(fast, paper, metric, design, Summary())
+    augmented = steps_from(fast, paper, metric, design)
     assert (*counts, summary.max_steps, summary.max_state, unique(expert), unique(augmented)) == RELEASED[task]
 
 
@@ -263,6 +275,6 @@ def test_the_longest_scripts_of_the_released_data(task, metric, edits, released)
         texts = [(released / task / f"{split}_{side}.txt").read_text().splitlines() for side in "xy"]
         fast = columns([(tuple(x.split()), tuple(y.split())) for x, y in zip(*texts, strict=True)])
         summary = Summary()
-        step_batch(fast, expert_starts(fast), load_metric(metric), EDIT, summary)
+        expert_steps(fast, load_metric(metric), EDIT, summary)
         longest = max(longest, summary.max_steps - 1)
     assert longest == edits

@@ -146,7 +146,7 @@ def test_the_validation_of_a_stream_is_bounded_too(invoke, tmp_path):
 FAR = """
 import sys, time
 from trainer.core import interrupt
-interrupt.ready()
+interrupt.install()
 from trainer.__main__ import main
 from trainer.data.dataset import Dataset
 check, seen = Dataset.check, []

@@ -1,9 +1,8 @@
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.trainer.reference import SLOTS, judge
 from trainer.data.contract import Contract
@@ -18,6 +17,8 @@ MAX_STATE = 4
 
 def contract(design):
     return Contract(
+        config="expert",
+        split="train",
         task="text",
         tokens="words",
         arithmetic=False,

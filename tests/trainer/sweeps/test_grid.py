@@ -90,7 +90,7 @@ def test_the_projects_sweeps_cover_the_papers_tables():
 WRONG = [
     ({'title = "Small"': "title = ["}, "not valid TOML"),
     ({'title = "Small"': 'titel = "Small"'}, "unknown field titel"),
-    ({'models = ["ar", "nar-star"]': 'models = ["gpt"]'}, "no model 'gpt'"),
+    ({'models = ["ar", "nar-star"]': 'models = ["gpt"]'}, "unknown model 'gpt'"),
     ({'models = ["ar", "nar-star"]': 'models = ["ar", "ar"]'}, "duplicate cell: aor/ar+ta/seed-0"),
     ({'tasks = ["aor"]': 'tasks = ["aes"]'}, "no [[data]] for aes"),
     ({"ta = [true]": "ta = true"}, "field grid[0].ta: expected array, got bool"),
@@ -98,9 +98,9 @@ WRONG = [
     ({"seeds = [0, 1]": "seeds = [-1]"}, "field seeds[0]: expected int >= 0"),
     ({"width = 16": "width = [16]"}, "field settings[...]: expected bool | int | float | str, got array"),
     ({"width = 16": "name = 16"}, "unknown setting 'name'"),
-    ({"width = 16": "width = 15"}, "even number"),
+    ({"width = 16": "width = 15"}, "a multiple of 2"),
     ({"width = 16": "seed = 1"}, "seed is an axis"),
-    ({'preset = "cpu"': 'preset = "tpu"'}, "no preset 'tpu'"),
+    ({'preset = "cpu"': 'preset = "tpu"'}, "unknown preset 'tpu'"),
     ({'task = "aor"': 'task = "../../escaped"'}, "field data[0].task: expected str matching"),
     ({'models = ["ar", "nar-star"]': 'models = ["tagging"]'}, "tagging cannot be augmented: set ta = [false]"),
 ]

@@ -118,7 +118,7 @@ def test_streaming_ranks_that_were_stopped_go_on_as_if_nothing_had_happened(comm
     for process in stopped:
         said = process.communicate(timeout=170)[1]
         if number == signal.SIGINT:
-            assert process.returncode == interrupt.CODE and said.endswith(f"Error: {interrupt.said('fit')}\n"), said
+            assert process.returncode == interrupt.CODE and said.endswith(f"Error: {interrupt.message('fit')}\n"), said
     state = load_checkpoint(cut / "last.safetensors")[1]
     assert state["world"] == 2 and not state["finished"]
     alone = CliRunner().invoke(main, [*map(str, [*arguments, cut])])

@@ -1,4 +1,4 @@
-"""The engine for many machines: dask.distributed, on workers of its own or on a cluster that is there already."""
+"""The engine of many machines: dask.distributed, with its own local workers or on an existing cluster."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from multiprocessing import active_children
 from pathlib import Path
 from typing import Any, TypeVar
 
-from aegen.core import interrupt
 from aegen.core.errors import AegenError, Failed, InvalidSpec, MissingExtra
-from aegen.engines.local import in_order, undisturbed
+from aegen.engines.engine import in_order
+from aegen.engines.local import uninterrupted
 
 Result = TypeVar("Result")
 CONNECT = 10  # seconds until a scheduler or its first worker must have answered
-CLOSE = 5  # seconds for an end in good order
-LOST = 60  # seconds without any worker before the work is given up
-SAME = ("aegen", "numpy", "pyarrow", "Levenshtein", "rapidfuzz")  # what bytes depend on
-RETRIES = 2  # of a call that failed for a reason that is not ours, such as a network
-WORKER = "Dask Worker"  # how the names of the processes of our own workers begin
+CLOSE = 5  # seconds for a cluster to close
+CHECK = 1  # seconds between two checks that workers are left
+LOST = 60  # seconds without any worker until the work is given up
+SAME = ("aegen", "numpy", "pyarrow", "Levenshtein", "rapidfuzz")  # packages that decide the bytes
+RETRIES = 2  # of a call that failed for an outside reason, such as the network
+WORKER = "Dask Worker"  # prefix of the process names of local workers
 LOGS = ("distributed", "distributed.client", "distributed.gc", "tornado", "tornado.application", "asyncio")
 ADDRESS = re.compile(r"(?:tcp|tls|ws|wss)://(?:[\w.-]+|\[[\w:.%]+\]):([0-9]{1,5})")
 
@@ -53,16 +54,20 @@ class Dask:
         if self.scheduler is not None:
             check_address(self.scheduler)
 
+    @property
+    def parallel(self) -> bool:
+        return True
+
     def __enter__(self) -> Dask:
         dask, distributed = _packages()
-        for name in LOGS:  # some below others too: dask gives them levels of their own
-            logging.getLogger(name).setLevel(logging.CRITICAL)  # what there is to say, we say
-        interrupt.HELD.add(id(self))
-        self._scratch = tempfile.TemporaryDirectory(prefix="aegen-", ignore_cleanup_errors=True)
+        for name in LOGS:  # children too: dask sets their levels
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # our errors say what is wrong
+        with uninterrupted():
+            self._scratch = tempfile.TemporaryDirectory(prefix="aegen-", ignore_cleanup_errors=True)
         settings = {
             "distributed.comm.timeouts.connect": CONNECT,
             "distributed.admin.tick.limit": "1h",
-            # What nobody looks at, or not so often, takes a few percent of small machines.
+            # Monitoring that nobody reads costs small machines a few percent.
             "distributed.admin.tick.interval": "1s",
             "distributed.admin.system-monitor.interval": "10s",
             "distributed.worker.memory.monitor-interval": "1s",
@@ -79,34 +84,36 @@ class Dask:
 
     def _start(self, distributed: Any) -> None:
         if self.scheduler is None:
-            with undisturbed():  # what starts the workers later on is started here
+            with uninterrupted():  # the thread that starts the workers is started here
                 self._cluster = distributed.LocalCluster(
                     n_workers=0,
                     threads_per_worker=1,
                     processes=self.processes,
-                    dashboard_address="127.0.0.1:0",  # not the usual port, which another cluster may have
+                    dashboard_address="127.0.0.1:0",  # any free port
                     scheduler_kwargs={"dashboard": False},
                     silence_logs=logging.CRITICAL,
                     host="127.0.0.1" if self.processes else None,
+                    # Also here, for workers that start after an interrupt has ended the settings.
+                    local_directory=self._scratch.name if self._scratch else None,
                 )
             self._cluster.scale(self.workers)
-        # By its address alone: a client that knows the cluster takes its start with it when it is interrupted, and then
-        # dask cannot end it in good order.
+        # By address: an interrupted client that knows the cluster cancels the cluster's start, and then dask cannot
+        # close it.
         address = self.scheduler or self._cluster.scheduler_address
         try:
             self.client = connect(distributed, address)
         except (OSError, TimeoutError):
-            raise Failed(f"{address}: no scheduler answers there") from None
+            raise Failed(f"{address}: no scheduler answers") from None
         except (ValueError, TypeError) as error:
             raise InvalidSpec(f"--scheduler {address}: {error}") from None
         if self.scheduler is not None:
             check_installed(self.client, self.scheduler)
         else:
-            with suppress(TimeoutError):  # then those that are there have to do
+            with suppress(TimeoutError):  # then continue with those that did start
                 self.client.wait_for_workers(self.workers, timeout=LOST)
 
     def __exit__(self, *_: object) -> None:
-        with undisturbed():  # half an end would leave workers, and files of theirs
+        with uninterrupted():  # half a close would leave workers and their files
             if self.client is not None:
                 with suppress(Exception):
                     self.client.close(timeout=0.5)
@@ -115,10 +122,9 @@ class Dask:
             if self._scratch is not None:
                 self._clean_up(Path(self._scratch.name))
                 self._scratch.cleanup()
-            interrupt.HELD.discard(id(self))
 
     def _clean_up(self, folder: Path) -> None:
-        """Remove a folder in which a worker that is just being killed may still make a file."""
+        """Remove a folder; a worker that is just being killed may still create a file in it."""
         until = time.monotonic() + CLOSE
         while folder.exists() and time.monotonic() < until:
             self._end_workers()
@@ -126,13 +132,13 @@ class Dask:
             time.sleep(0.01)
 
     def _close_cluster(self) -> None:
-        """End our own workers as they come: dask itself first waits until those that are half started have started."""
+        """Kill local workers as they appear: dask alone would wait until half-started workers have started."""
 
         def close() -> None:
             with suppress(Exception):
                 self._cluster.close(timeout=CLOSE)
 
-        self._cluster.shutdown_on_close = False  # not once more at the end of Python
+        self._cluster.shutdown_on_close = False  # not again when Python exits
         closing = threading.Thread(target=close, daemon=True)
         closing.start()
         until = time.monotonic() + CLOSE
@@ -141,7 +147,7 @@ class Dask:
             closing.join(0.01)
 
     def _end_workers(self) -> None:
-        """Our own have nothing left to lose: what they wrote is complete under its name, or not there."""
+        """Kill local workers, which loses nothing: a file has its name only when it is complete."""
         for worker in self._cluster.workers.copy().values() if self._cluster else ():
             worker.auto_restart = False
         for process in active_children():
@@ -149,7 +155,7 @@ class Dask:
                 process.kill()
 
     def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
-        """The results in the order of the calls; a call whose worker is lost runs again on another."""
+        """The results in the order of the calls; a call whose worker is lost is rerun on another worker."""
         _, distributed = _packages()
         versions, news = own_versions(), threading.Event()
 
@@ -167,9 +173,9 @@ class Dask:
             self._end_workers()
             raise
         except distributed.KilledWorker:
-            raise Failed("several workers have died over the same shard (out of memory?)") from None
+            raise Failed("several workers died on the same shard (out of memory?)") from None
         except (distributed.CancelledError, distributed.comm.CommClosedError):
-            raise Failed("the scheduler is gone; run the same command again to go on") from None
+            raise Failed("lost the connection to the scheduler; rerun the command to continue") from None
 
     def _threads(self) -> int:
         """How many calls the workers run at once."""
@@ -184,18 +190,18 @@ class Dask:
         """Wait until one of the futures is done, or the cluster has been empty for too long."""
         alone_since: float | None = None
         while not any(future.done() for future in futures):
-            if news.wait(interrupt.LOOK):
+            if news.wait(CHECK):
                 news.clear()
             elif self.client.status == "running" and self.client.nthreads():
                 alone_since = None
             else:
                 alone_since = alone_since or time.monotonic()
                 if time.monotonic() - alone_since > LOST:
-                    raise Failed(f"no worker for {LOST} seconds; run the same command again to go on")
+                    raise Failed(f"no worker for {LOST} seconds; rerun the command to continue")
 
 
 def check_address(address: str) -> None:
-    """Refuse what cannot be a scheduler's before anything is started; a password in it is never shown.
+    """Reject an invalid scheduler address before anything is started; a password in it is never shown.
 
     >>> check_address("tcp://me:secret@host:8786")
     Traceback (most recent call last):
@@ -204,12 +210,12 @@ def check_address(address: str) -> None:
     found = ADDRESS.fullmatch(address)
     if found and 1 <= int(found[1]) <= 65535:
         return
-    shown = re.sub(r"^([a-z]+://)?.*@", r"\1…@", address, flags=re.DOTALL) or '"" (a variable that is not set?)'
+    shown = re.sub(r"^([a-z]+://)?.*@", r"\1…@", address, flags=re.DOTALL) or '"" (unset variable?)'
     raise InvalidSpec(f"--scheduler {shown}: expected for example tcp://host:8786")
 
 
 def connect(distributed: Any, where: Any) -> Any:
-    """A client; one that did not get through is closed here, since its own end waits for long and complains."""
+    """A client; closed here if it does not connect, since otherwise it waits long and logs errors when deleted."""
 
     class Client(distributed.Client):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -224,16 +230,16 @@ def connect(distributed: Any, where: Any) -> Any:
 
 
 def check_installed(client: Any, address: str) -> None:
-    """Refuse a cluster that lacks this package before it gets work, over which its workers would die."""
+    """Reject a cluster without this package before it gets work on which its workers would die."""
     there = client.get_versions(packages=["aegen"])
-    for who, said in {"its scheduler": there["scheduler"], **there["workers"]}.items():
-        if said and said["packages"].get("aegen") is None:
-            raise InvalidSpec(f'--scheduler {address}: {who} lacks this: pip install "aegen[cluster]" there')
+    for name, found in {"the scheduler": there["scheduler"], **there["workers"]}.items():
+        if found and found["packages"].get("aegen") is None:
+            raise InvalidSpec(f'--scheduler {address}: {name} lacks aegen: pip install "aegen[cluster]" there')
 
 
 @dataclass(frozen=True)
 class Refused:
-    """An error that running again would not mend."""
+    """An error that a retry would not fix."""
 
     error: AegenError
 
@@ -243,18 +249,20 @@ def _run(function: Callable[..., Result], call: tuple[Any, ...], versions: dict[
     for package, version in own_versions().items():
         if versions.get(package) != version:
             asked = versions.get(package, "none")
-            return Refused(InvalidSpec(f"a worker has {package} {version}, you have {asked}: install the same there"))
+            return Refused(
+                InvalidSpec(f"a worker has {package} {version}, this machine {asked}: install the same version")
+            )
     try:
         return function(*call)
     except Failed:
-        raise  # a storage that did not answer may do so the next time
+        raise  # a storage that did not answer may answer the next time
     except AegenError as error:
         return Refused(error)
 
 
 @lru_cache(maxsize=1)
 def own_versions() -> dict[str, str]:
-    """Of the packages that decide the bytes."""
+    """Versions of the packages that decide the bytes."""
     found = {}
     for package in SAME:
         with suppress(metadata.PackageNotFoundError):
