@@ -127,8 +127,8 @@ def test_any_position_of_a_stream_can_be_resumed(tmp_path):
         assert torch.equal(again.batch.actions, whole[at].batch.actions)
 
 
-def test_the_validation_of_a_stream_is_bounded_too(run, tmp_path):
-    run("build", "aec", "--n", 10, "--l", 4, "--d", 200, "--rows-per-shard", 10, "--out", tmp_path / "data")
+def test_the_validation_of_a_stream_is_bounded_too(invoke, tmp_path):
+    invoke("build", "aec", "--n", 10, "--l", 4, "--d", 200, "--rows-per-shard", 10, "--out", tmp_path / "data")
     footers = Dataset(tmp_path / "data").footers("pairs", "validation")
     rows = [footer.shard.rows for footer in footers]
     assert sum(rows) == 30 and leading(footers, None) == leading(footers, 30) == footers

@@ -43,11 +43,11 @@ def same(one, two):
 
 @pytest.fixture(scope="module")
 def lessons(tmp_path_factory):
-    """64 pairs a task, each source once, to be learned by heart."""
+    """24 pairs a task, each source once, to be learned by heart."""
     root = tmp_path_factory.mktemp("lessons")
     folders = {}
     for design in ("insert", "edit", "span"):
-        pairs = list({source: (source, target) for source, target in pairs_of(design, 200)}.values())[:64]
+        pairs = list({source: (source, target) for source, target in pairs_of(design, 200)}.values())[:24]
         folders[design] = write_dataset(root / design, design, {"train": pairs, "validation": pairs})
     return folders
 
@@ -57,7 +57,7 @@ def lessons(tmp_path_factory):
 def test_every_model_learns_every_task_by_heart(lessons, tmp_path, model, design):
     config = preset(
         "cpu", model=model, width=64, layers=1, dropout=0.0, train_on="expert", batch=128, learning_rate=1e-2,
-        updates=500, restart=0, validate_every=5,
+        updates=150, restart=0, validate_every=10,
     )  # fmt: skip
     train(lessons[design], config, tmp_path / "run", **QUIET)
     scores = Agent.from_pretrained(tmp_path / "run").evaluate(split="train")
@@ -299,6 +299,25 @@ def test_a_loss_that_is_no_number_is_named(insert, tmp_path):
         )
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, about its own code
+def test_what_is_compiled_learns_the_same(insert, tmp_path, monkeypatch):
+    """All that ``--compile`` does but for the generated code, which :mod:`torch` is trusted with."""
+    compiled, usual = [], torch.nn.Module.compile
+
+    def traced(model, **options):
+        compiled.append(model)
+        usual(model, **options, backend="eager")
+
+    monkeypatch.setattr(torch.nn.Module, "compile", traced)
+    config = tiny(model="linear", dropout=0.0, updates=3)
+    for name in ("plain", "compiled"):
+        train(insert, config, tmp_path / name, **QUIET, compiled=name == "compiled")
+    plain, traced_weights = weights(tmp_path / "plain"), weights(tmp_path / "compiled")
+    assert len(compiled) == 1 and plain.keys() == traced_weights.keys()
+    assert all(torch.allclose(plain[name], traced_weights[name], atol=1e-4) for name in plain)
+
+
+@pytest.mark.faults  # half a minute of a C++ compiler
 @pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs a C++ compiler here")
 def test_a_compiled_model_learns_the_same(command, insert, tmp_path):
     options = ["--model", "linear", "--preset", "cpu", "--width", 16, "--layers", 1, "--dropout", 0, "--updates", 3]

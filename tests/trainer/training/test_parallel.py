@@ -38,7 +38,9 @@ def lines(run):
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("changes", [["--model", "nar-star"], ["--model", "nar", "--epoch", "pairs"]])
+@pytest.mark.parametrize(
+    "changes", [["--model", "nar-star"], pytest.param(["--model", "nar", "--epoch", "pairs"], marks=pytest.mark.faults)]
+)
 def test_two_ranks_learn_what_one_learns(command, tmp_path, changes):
     data = small_dataset(tmp_path / "data", "edit")
     alone = CliRunner().invoke(main, [*map(str, ["fit", data, *FIT, *changes, "--out", tmp_path / "one"])])
@@ -100,7 +102,8 @@ def ended(processes):
 
 
 @pytest.mark.usefixtures("interruptible")
-@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.faults)])
+@pytest.mark.faults
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_streaming_ranks_that_were_stopped_go_on_as_if_nothing_had_happened(command, tmp_path, number):
     data = small_dataset(tmp_path / "data", "edit", shards=2, row_group_size=40)
     fit = ["fit", data, *FIT, "--epochs", 2, "--batch", 8, "--dropout", 0.1, "--stream", "--stream-rows", 60]

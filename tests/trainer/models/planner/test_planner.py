@@ -21,10 +21,10 @@ from trainer.training.run import sealed
 )
 def test_resuming_from_any_update_ends_with_the_same_bits(tmp_path, design, changes):
     data = small_dataset(tmp_path / "data", design)
-    config = preset("fast", updates=30, **changes)
+    config = preset("fast", updates=20, **changes)
     whole = train(data, config, tmp_path / "whole", **QUIET, save_every=4)
-    assert whole.updates == 30
-    for after in (2, 25, 29):  # in the first stage, in the last, and just before the end
+    assert whole.updates == 20
+    for after in (2, 17, 19):  # in the first stage, in the last, and just before the end
         run = tmp_path / f"cut-{after}"
         with pytest.raises(Stop):
             train(data, config, run, device="cpu", reporter=Stopper(after), save_every=3)
@@ -39,6 +39,7 @@ def test_another_seed_is_another_agent(datasets, tmp_path):
     assert not same(weights(tmp_path / "a"), weights(tmp_path / "c"))
 
 
+@pytest.mark.faults
 def test_two_ranks_learn_what_one_learns(command, datasets, tmp_path):
     # The plan's dropout is drawn by each rank, so only the token network can be compared: it learns first.
     arguments = ["fit", datasets["edit"], "--preset", "fast", "--updates", 20, "--device", "cpu", "--threads", 1]
@@ -49,7 +50,10 @@ def test_two_ranks_learn_what_one_learns(command, datasets, tmp_path):
     assert names and all(torch.allclose(one[name], two[name], atol=1e-4) for name in names)
 
 
-def test_it_is_the_default_without_a_gpu_and_edits(command, datasets, tmp_path):
+def test_it_is_the_default_without_a_gpu_and_edits(invoke, datasets, tmp_path):
+    def command(*arguments):
+        return invoke(*arguments, module="trainer")
+
     done = command("fit", datasets["span"], "--out", tmp_path / "run", "--updates", 40, "--device", "cpu")
     assert "planner: " in done.stderr and "view span" in done.stderr
     assert json.loads((tmp_path / "run" / "config.json").read_text())["config"]["updates"] == 40
@@ -62,11 +66,11 @@ def test_it_is_the_default_without_a_gpu_and_edits(command, datasets, tmp_path):
     assert listed["planner"]["parameters"] == parameters
 
 
-def test_streaming_needs_another_model(datasets, tmp_path, command):
+def test_streaming_needs_another_model(datasets, tmp_path, invoke):
     with pytest.raises(InvalidConfig, match="planner reads its training data into memory; use it without --stream"):
         train(datasets["edit"], preset("fast", stream=True), tmp_path / "run", **QUIET)
     arguments = ["--width", 16, "--updates", 2, "--device", "cpu", "--out", tmp_path / "stream"]
-    assert "nar-star" in command("fit", datasets["edit"], "--stream", *arguments).stderr
+    assert "nar-star" in invoke("fit", datasets["edit"], "--stream", *arguments, module="trainer").stderr
 
 
 def test_altered_knowledge_is_named(datasets, tmp_path):
