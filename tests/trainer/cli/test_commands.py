@@ -163,7 +163,7 @@ def test_bad_input_gets_one_line(insert, datasets, run, tmp_path):
     assert "a multiple of 2" in refuse("fit", insert, *FIT, "--width", 15, "--out", out)
     assert "--resume" in refuse("fit", insert, *FIT, "--out", run)
     assert "another dataset" in refuse(*fit_on(run, datasets["edit"]))
-    assert "field 'task' is 'aec'" in refuse("evaluate", run, "--data", datasets["edit"])
+    assert "field task is 'aec'" in refuse("evaluate", run, "--data", datasets["edit"])
     assert "unknown token 'x'" in refuse("edit", run, "3 x 5")
     assert "the agent reads at most 7" in refuse("edit", run, "2 " * 7 + "2")
     assert "no config.json" in refuse("edit", tmp_path, "3")
