@@ -47,8 +47,10 @@ class Reporter:
         if self.bar is None:
             from tqdm import tqdm  # type: ignore[import-untyped]
 
-            # A terminal that does not tell its width would get no bar.
-            self.bar = tqdm(total=1.0, initial=done, file=self.stream, ncols=shutil.get_terminal_size().columns)
+            size = shutil.get_terminal_size()  # tqdm draws nothing on a terminal that does not tell its size
+            self.bar = tqdm(
+                total=1.0, initial=done, file=self.stream, ncols=size.columns, nrows=size.lines, bar_format="{bar:24}"
+            )
         self.drawn = time.monotonic()
         self.bar.n = min(done, 1.0)
         shown = f"loss {loss():.4f}  lr {rate:.1e}{self.accuracy}  at most {{remaining}} left"
