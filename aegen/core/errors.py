@@ -29,7 +29,7 @@ class BadData(AegenError):
 
 
 class FolderConflict(AegenError):
-    """The folder already holds something else, or somebody else is writing to it."""
+    """The folder already holds something else, or another process is writing to it."""
 
 
 class NoAccess(AegenError):

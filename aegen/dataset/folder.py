@@ -23,7 +23,7 @@ from aegen.engines.local import Local
 from aegen.files.atomic import PART, AtomicFile, remove_abandoned_uploads
 from aegen.files.places import Remote, check_regular, file_size, location
 
-CLAIM = ".writing-"  # begins the name of the file that a writer leaves in a storage for as long as it works
+CLAIM = ".writing-"  # prefix of the file that marks a storage while a writer works
 VISIBLE = 10  # seconds until what a worker wrote must be seen from here
 
 
@@ -44,7 +44,7 @@ class Folder:
         return self.path
 
     def there(self, config: str) -> list[Path | Remote]:
-        """The shards of a config that lie there, listed or not, in order."""
+        """The shards of a config that exist, listed or not, in order."""
         if isinstance(self.path, Remote):
             return [*self.path.glob(f"{config}/*.parquet")]
         return [*sorted(self.path.glob(f"{config}/*.parquet"))]
@@ -79,7 +79,7 @@ class Folder:
         if not os.access(parent, os.W_OK | os.X_OK):
             raise FolderConflict(f"{self.path}: no permission to write to {parent}")
         for config in SCHEMAS:
-            if (self.path / config).is_symlink():  # whoever made it would have us write outside of the dataset
+            if (self.path / config).is_symlink():  # it could lead writes out of the dataset
                 raise FolderConflict(f"{self.path / config}: a link; expected a folder")
 
     @contextmanager
@@ -109,7 +109,7 @@ class Folder:
         try:
             for claim in self.path.glob(f"{CLAIM}*"):
                 if claim.name != mine:
-                    raise FolderConflict(f"{claim}: another spec is being written there; remove this file if it is not")
+                    raise FolderConflict(f"{claim}: another spec is being written; if not, remove this file")
             yield
         finally:
             (self / mine).unlink(missing_ok=True)
@@ -166,11 +166,11 @@ class Folder:
             return file_info(path, file.metadata.num_rows)
 
     def check_there(self, name: str, info: FileInfo) -> None:
-        """What a worker says that it wrote must be seen from here: nobody else would find it either."""
+        """Wait until a shard that a worker wrote is visible here."""
         deadline = time.monotonic() + VISIBLE  # some shared folders are a little late
         while not (self / name).is_file() or file_size(self / name) != info.bytes:
             if time.monotonic() > deadline:
-                raise Failed(f"{self / name}: a worker wrote it, but it is not here; expected a place that all reach")
+                raise Failed(f"{self / name}: written by a worker, not visible here: use a folder that all share")
             time.sleep(0.2)
 
     def finish(self, recipe: Recipe, files: Mapping[str, FileInfo], engine: Engine | None = None) -> Manifest:

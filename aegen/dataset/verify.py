@@ -142,7 +142,7 @@ def check_pairs(path: Path, config: str, split: str, spec: Spec | None) -> int:
         if spec:
             numbers = equation_numbers(batch.column("target"), spec)
             if (bad := np.flatnonzero(numbers < 0)).size:
-                raise BadData(f"{path}: row {rows + bad[0]}: no equation: {batch.column('target')[int(bad[0])]}")
+                raise BadData(f"{path}: row {rows + bad[0]}: not an equation: {batch.column('target')[int(bad[0])]}")
             _check_sources(path, rows, batch, spec)
         counts += count_rows(batch)
         rows += len(batch)
@@ -196,7 +196,7 @@ def _check_sources(path: Path, first: int, batch: pa.RecordBatch, spec: Spec) ->
         zip(*(batch.column(c).to_pylist() for c in ("source", "target")), strict=True)
     ):
         if not check(source.split(" "), target.split(" ")):
-            raise BadData(f"{path}: row {first + row}: {source!r} is no {spec.task} source of {target!r}")
+            raise BadData(f"{path}: row {first + row}: {source!r} is not an {spec.task} source of {target!r}")
 
 
 def _is_aor_source(source: list[str], target: list[str]) -> bool:
@@ -256,7 +256,7 @@ def _leaking_variants(folder: Folder, manifest: Manifest) -> int:
 
 
 def _distinct_sources(folder: Folder, manifest: Manifest, config: str, split: str) -> Digests:
-    """One digest for each, sorted: texts would not fit into memory, and two of them alike nobody can make."""
+    """One digest for each, sorted: the texts would not fit into memory."""
     parts = [np.empty(0, dtype=DIGEST)]
     for name in manifest.shards(config, split):
         for batch in read_batches(folder / name, config, ["source"]):
@@ -326,21 +326,21 @@ def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int
                 if origin == 0:
                     seen_pair, source, goal = next(wanted, (-1, "", ""))
                     if state != source:
-                        raise wrong("a trajectory that does not begin with its pair's source")
+                        raise wrong("the trajectory does not begin with its pair's source")
                 elif config != "augmented" or trajectory is None or trajectory != (pair, origin - 1):
                     raise wrong(f"origin {origin} out of order")
                 if pair != seen_pair:
                     raise wrong(f"pair {pair}, expected {seen_pair}")
                 trajectory, number = (pair, origin), 0
                 if index != 0:
-                    raise wrong(f"a trajectory that begins with step {index}")
+                    raise wrong(f"the trajectory begins with step {index}")
             elif tokens != expected or trajectory != (pair, origin) or index != number:
-                raise wrong("a step that does not follow from the one before")
+                raise wrong("the step does not follow from the previous one")
             outcome = step(tokens, tuple(action))
             if outcome.refusal:
                 raise wrong(f"the environment refuses {action}: {outcome.refusal}")
             if outcome.done and state != goal:
-                raise wrong("a trajectory that ends elsewhere than at its goal")
+                raise wrong("the trajectory does not end at its goal")
             expected, number = (None if outcome.done else outcome.state), number + 1
             rows += 1
         counts += count_rows(batch, contract.design)

@@ -28,7 +28,7 @@ class Custom:
         try:
             for splice in self.function(state, goal):
                 if not isinstance(splice, Splice) or not isinstance(splice.new, tuple):
-                    raise InvalidEdit(f"{splice!r} is no Splice with a tuple of tokens")
+                    raise InvalidEdit(f"{splice!r}: expected a Splice with a tuple of tokens")
                 if splice.start < behind:
                     raise InvalidEdit(f"{splice} is not to the right of the edit before it")
                 reached = splice.apply(reached)

@@ -3,7 +3,7 @@
 The keyed order of candidates is scanned in blocks. Each valid equation gets its source, and a hash decides its
 split: of the source (``split=source``, so a source cannot be in two splits) or of the position (``split=paper``).
 A split's rows are its equations in scanning order, cut at its quota. A first pass counts the rows of each block,
-so that then every shard can be made alone, by anybody, in any order.
+so that every shard can be made alone, in any order.
 """
 
 from __future__ import annotations

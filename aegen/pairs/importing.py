@@ -1,4 +1,4 @@
-"""Anybody's text pairs: read, checked, tokenised, split, and written as the config ``pairs``.
+"""Text pairs of any origin: read, checked, tokenised, split, and written as the config ``pairs``.
 
 Everything is read twice: once to check and count, once to write, so that nothing is written for bad input and memory
 stays flat.

@@ -118,7 +118,7 @@ class M2:
         edits = []
         for number, (where, text, problem) in enumerate(block):
             if problem or not text.startswith("A " if number else "S "):
-                return Row(where, problem=problem or "a line that begins with neither S nor A, or not where it should")
+                return Row(where, problem=problem or "expected a line that begins with S or A")
             if number:
                 edit, trouble = self._edit(text)
                 if trouble:
@@ -252,7 +252,7 @@ def _guess(paths: tuple[Path, ...]) -> str:
     if path.suffix in SUFFIXES and not path.is_dir():
         return SUFFIXES[path.suffix]
     if path.is_file():
-        raise InvalidSpec(f"{path.name}: cannot tell its format; say --kind {' | '.join(KINDS[1:])}")
+        raise InvalidSpec(f"{path.name}: unknown format; choose --kind {' | '.join(KINDS[1:])}")
     if not path.exists() and not re.fullmatch(r"[\w.-]+/[\w.-]+(:[\w.-]+)?", str(path)):
         raise BadData(f"{path}: No such file or directory, and not the id of a dataset (owner/name)")
     return "datasets"

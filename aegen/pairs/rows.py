@@ -58,7 +58,7 @@ def lines_of(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def open_text(path: Path) -> TextIO:
-    """A text file; bytes that are no UTF-8 are left to whoever reads them."""
+    """A text file; bytes that are not UTF-8 are left to the reader."""
     try:
         return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
     except OSError as error:
@@ -75,7 +75,7 @@ def digests(*paths: Path) -> tuple[InputFile, ...]:
     found = []
     for path in paths:
         if any("\ud800" <= character <= "\udfff" for character in path.name):
-            raise BadData(f"{ascii(path.name)[1:-1]}: a name that is not UTF-8, which nobody could record; rename it")
+            raise BadData(f"{ascii(path.name)[1:-1]}: the file name is not UTF-8; rename it")
         try:
             with path.open("rb") as file:
                 found.append(InputFile(path.name, hashlib.file_digest(file, "sha256").hexdigest()))

@@ -20,7 +20,7 @@ from aegen.pairs.spec import InputFile
 
 
 class _RowByRow:
-    """The lines of a file for ``csv``, which holds a whole row: whoever has read one says so."""
+    """The lines of a file for ``csv``, which buffers a whole row: the consumer resets ``held`` after each."""
 
     def __init__(self, file: TextIO) -> None:
         self.file, self.held = file, 0  # characters of the row
@@ -73,7 +73,7 @@ class Table:
                 return replace(row, problem=f"column {name!r} holds no text")
         split = record.get("split")
         if split is not None and split not in ("train", "validation", "test"):
-            return replace(row, problem="split is none of train, validation, test")
+            return replace(row, problem="split: expected train, validation or test")
         return replace(row, source=record[self.source], target=record[self.target], split=split)
 
     def _csv(self) -> Iterator[tuple[int, dict[str, Any], str]]:
@@ -89,7 +89,7 @@ class Table:
                 for fields in reader:
                     lines.held = 0
                     if fields:  # not an empty line
-                        problem = "" if len(fields) == len(header) else "another number of columns than the header"
+                        problem = "" if len(fields) == len(header) else "wrong number of columns"
                         yield reader.line_num, dict(zip(header, fields, strict=False)), problem
             except csv.Error as error:
                 raise BadData(f"{self.path.name}:{max(1, reader.line_num)}: {error}") from None

@@ -31,7 +31,7 @@ class InvalidText(TrainerError):
 
 
 class FolderConflict(TrainerError):
-    """The run folder already holds something else, or somebody else is writing to it."""
+    """The run folder already holds something else, or another process is writing to it."""
 
 
 class MissingShards(BadData):

@@ -65,7 +65,7 @@ def explained(where: str, unknown: str, failed: type[TrainerError] = BadData) ->
     except errors.LocalEntryNotFoundError:
         raise BadData(f"{where}: not in huggingface_hub's cache, and the hub cannot be reached") from None
     except errors.RepositoryNotFoundError:
-        raise BadData(f"{where}: {unknown}, or not for you: run `hf auth login` or set HF_TOKEN") from None
+        raise BadData(f"{where}: {unknown}, or access denied: run `hf auth login` or set HF_TOKEN") from None
     except errors.RevisionNotFoundError:
         raise BadData(f"{where}: no such revision") from None
     except FileNotFoundError:
@@ -94,7 +94,7 @@ def masked(text: str) -> str:
 
 
 def import_client() -> Any:
-    """The package huggingface_hub, silent unless somebody watches."""
+    """The package huggingface_hub, silent unless standard error is a terminal."""
     try:
         import huggingface_hub
         import huggingface_hub.errors

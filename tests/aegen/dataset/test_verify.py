@@ -101,8 +101,8 @@ def _duplicate(table):
 
 
 MEANING = {
-    "an equation that does not hold": (PAIRS, replace("target", 3, "2 + 2 + 2 = 2"), "row 3: no equation"),
-    "an equation of another size": (PAIRS, replace("target", 3, "2 + 2 = 4"), "row 3: no equation"),
+    "an equation that does not hold": (PAIRS, replace("target", 3, "2 + 2 + 2 = 2"), "row 3: not an equation"),
+    "an equation of another size": (PAIRS, replace("target", 3, "2 + 2 = 4"), "row 3: not an equation"),
     "ids": (PAIRS, replace("id", 3, 0), "ids do not ascend"),
     "a step that does not follow": (NAME, replace("state", 1, "7 7 7 7"), "does not follow|does not begin"),
     "an action that is refused": (NAME, lambda t: replace("action", 0, ["POS_9"] * len(t["action"][0]))(t), "refuses"),
@@ -163,7 +163,7 @@ def test_bytes_that_are_no_text_are_found(folder, column):
 @pytest.mark.parametrize("name,column", [(PAIRS, "source"), (PAIRS, "target"), (NAME, "state")])
 def test_a_text_of_too_many_tokens_is_not_split(folder, name, column):
     rewrite(folder, name, replace(column, 0, " " * (MAX_TOKENS - 1)))
-    with pytest.raises(BadData, match="no equation|source of|a state of 65,536 tokens"):
+    with pytest.raises(BadData, match="not an equation|source of|a state of 65,536 tokens"):
         verify(folder, Local())
     rewrite(folder, name, replace(column, 0, " " * MAX_TOKENS))
     with pytest.raises(BadData, match=f"{name}: a text of more than 65,536 tokens"):
@@ -294,7 +294,7 @@ def test_a_source_with_other_mistakes_than_allowed_is_found(pairs_only, change):
         return replace("source", 5, " ".join(change(source, target)))(table)
 
     rewrite(pairs_only, PAIRS, spoil)
-    with pytest.raises(BadData, match="row 5: .* is no aec source of"):
+    with pytest.raises(BadData, match="row 5: .* is not an aec source of"):
         verify(pairs_only, Local())
 
 
@@ -330,7 +330,7 @@ def test_a_variant_that_leaks_is_found(with_variants):
 )
 def test_variants_belong_to_their_pairs(with_variants, change):
     rewrite(with_variants, VARIANTS, change)
-    with pytest.raises(BadData, match="variants that do not belong|variants of|rows of variants|no aec source"):
+    with pytest.raises(BadData, match="variants that do not belong|variants of|rows of variants|not an aec source"):
         verify(with_variants, Local())
 
 

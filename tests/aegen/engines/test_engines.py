@@ -311,7 +311,7 @@ def test_a_folder_that_workers_do_not_share_is_noticed(tmp_path, monkeypatch):
                     path.unlink()  # as seen from here, they are not there
                 yield made
 
-    with pytest.raises(Failed, match="a worker wrote it, but it is not here"):
+    with pytest.raises(Failed, match="written by a worker, not visible here"):
         pipeline.generate(SPEC, Folder(tmp_path), Elsewhere())
 
 
