@@ -17,6 +17,6 @@ def test_examples(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-@pytest.mark.parametrize("name", ["aegen", "aegen.arithmetic.equation", "aegen.engines.local", "aegen.gym"])
+@pytest.mark.parametrize("name", ["aegen", "aegen.arithmetic.equation", "aegen.engines.engine", "aegen.gym"])
 def test_examples_are_found(name):
     assert name in MODULES and doctest.testmod(importlib.import_module(name)).attempted > 1

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable
 from typing import IO, Any
 
 REFRESH = 0.25  # seconds between two drawings of the bar
-BAR = "{desc} {bar:24} {postfix}  at most {remaining} left"
 
 
 def clock(seconds: float) -> str:
@@ -47,11 +47,13 @@ class Reporter:
         if self.bar is None:
             from tqdm import tqdm  # type: ignore[import-untyped]
 
-            self.bar = tqdm(total=1.0, initial=done, file=self.stream, bar_format=BAR)
+            # A terminal that does not tell its width would get no bar.
+            self.bar = tqdm(total=1.0, initial=done, file=self.stream, ncols=shutil.get_terminal_size().columns)
         self.drawn = time.monotonic()
         self.bar.n = min(done, 1.0)
-        self.bar.set_description_str(f"epoch {epoch}", refresh=False)
-        self.bar.set_postfix_str(f"loss {loss():.4f}  lr {rate:.1e}{self.accuracy}")
+        shown = f"loss {loss():.4f}  lr {rate:.1e}{self.accuracy}  at most {{remaining}} left"
+        self.bar.bar_format = f"epoch {epoch} {{bar:24}} {shown}"
+        self.bar.refresh()
 
     def epoch(self, record: dict[str, Any]) -> None:
         """The line of a finished epoch."""

@@ -32,8 +32,8 @@ class Player(Protocol):
     def decide(self, states: Tensor, lengths: Tensor) -> Tensor:
         """Scores (b, n, v) of the action tokens for states (b, m); lengths (b) are on the CPU."""
 
-    def eval(self) -> object:
-        """Switch to inference."""
+    def train(self, mode: bool = True) -> object:
+        """Switch between training and inference."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def play(
     An agent is a function of the state. After a refused action, which keeps the state, it would be refused again until
     the steps run out, so such a game ends at once with the same result.
     """
-    policy.eval()
+    policy.train(False)
     device = environment.device
     count = len(states)
     result = Rollout(

@@ -189,7 +189,7 @@ def test_an_interrupt_of_the_sweep_alone_ends_its_cells_too(command, insert, tmp
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130 and errors.splitlines() == [errors.strip()]
-    assert "the same command goes on from here" in errors
+    assert "rerun the command to continue" in errors
     assert all(is_free(folder, seconds=1) for folder in folders)  # they are dead when the sweep returns
 
 
