@@ -129,11 +129,12 @@ def verify(folder: Path, workers: int | None, as_json: bool) -> None:
     from aegen.core.progress import bar
     from aegen.dataset.folder import Folder
     from aegen.dataset.verify import verify as check
-    from aegen.engines.start import local
+    from aegen.engines.start import start
 
     dataset = Folder(folder)
     rows = sum(info.rows for info in dataset.manifest().files.values())
-    findings = check(dataset, local(workers, rows), bar)
+    with start(None, workers, None, rows) as engine:
+        findings = check(dataset, engine, bar)
     if as_json:
         click.echo(json.dumps(findings))
     else:

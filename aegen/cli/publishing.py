@@ -59,13 +59,14 @@ def publish(folders: tuple[Path, ...], dry_run: bool, workers: int | None, as_js
       aegen publish aor aes aec --to hf://org
     """
     from aegen.core.progress import bar
-    from aegen.engines.start import local
+    from aegen.engines.start import start
     from aegen.publishing.publish import publish as send
     from aegen.publishing.publish import targets
 
     for folder, target in targets(list(folders), **settings):
         rows = sum(info.rows for info in folder.manifest().files.values())
-        done = send(folder, target, local(workers, rows), bar, dry_run)
+        with start(None, workers, None, rows) as engine:
+            done = send(folder, target, engine, bar, dry_run)
         if as_json:
             click.echo(json.dumps({"to": done.to, "files": done.files, "changed": done.changed, "commit": done.commit}))
             continue

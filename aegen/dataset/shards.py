@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import msgspec
@@ -49,6 +50,8 @@ class ShardWriter:
     def __enter__(self) -> ShardWriter:
         # States and texts rarely repeat within a page, actions always do.
         dictionary = ["action.list.element", "origin"]
+        # Start the thread now: an interrupt of its start, later, would leave it writing unnoticed.
+        self._disk.submit(int).result()
         aside = self._file.__enter__()
         try:
             self._writer = pq.ParquetWriter(aside, self.schema, compression="zstd", use_dictionary=dictionary)
@@ -95,9 +98,10 @@ class ShardWriter:
         self._writer.add_key_value_metadata({KEY: raw})
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self._disk.shutdown(wait=True)
         try:
-            self._writer.close()
+            self._disk.shutdown(wait=True)
+            with suppress(Exception) if kind else nullcontext():  # half a row group cannot be closed
+                self._writer.close()
             if kind is None:
                 self.info = file_info(self._file.partial, self.rows)
         except BaseException as error:

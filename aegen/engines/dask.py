@@ -127,7 +127,7 @@ class Dask:
         """Remove a folder; a worker that is just being killed may still create a file in it."""
         until = time.monotonic() + CLOSE
         while folder.exists() and time.monotonic() < until:
-            self._end_workers()
+            self.stop()
             shutil.rmtree(folder, ignore_errors=True)
             time.sleep(0.01)
 
@@ -143,10 +143,10 @@ class Dask:
         closing.start()
         until = time.monotonic() + CLOSE
         while closing.is_alive() and time.monotonic() < until:
-            self._end_workers()
+            self.stop()
             closing.join(0.01)
 
-    def _end_workers(self) -> None:
+    def stop(self) -> None:
         """Kill local workers, which loses nothing: a file has its name only when it is complete."""
         for worker in self._cluster.workers.copy().values() if self._cluster else ():
             worker.auto_restart = False
@@ -170,7 +170,7 @@ class Dask:
                     raise outcome.error
                 yield outcome
         except KeyboardInterrupt:
-            self._end_workers()
+            self.stop()
             raise
         except distributed.KilledWorker:
             raise Failed("several workers died on the same shard (out of memory?)") from None

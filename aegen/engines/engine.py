@@ -25,6 +25,9 @@ class Engine(Protocol):
     def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
         """The results in the order of the calls."""
 
+    def stop(self) -> None:
+        """End local workers at once, and return when none of them can write any more."""
+
 
 def bundled(
     engine: Engine,

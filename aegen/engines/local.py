@@ -14,6 +14,7 @@ from functools import partial
 from multiprocessing import forkserver, get_context, resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from aegen.core.errors import Failed
 from aegen.engines.engine import in_order
@@ -37,7 +38,7 @@ class Local:
         return self.workers > 1
 
     def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
-        """The results in the order of the calls; if the caller stops early, the workers end at once."""
+        """The results in the order of the calls; calls that wait when the caller stops early are dropped."""
         if not self.parallel:
             for call in calls:
                 yield function(*call)
@@ -47,13 +48,21 @@ class Local:
                 self._pool = pool = self._pool or Pool(self.workers)
             submit = partial(pool.submit, function)
             yield from in_order(submit, partial(wait, return_when=FIRST_COMPLETED), results, calls, 2 * self.workers)
+        except GeneratorExit:  # at once: an interrupt that comes while a generator is deleted would be lost
+            pool.cancel()
+            raise
         except BaseException as error:
-            if self._pool:
-                self._pool.kill()
-                self._pool = None
+            self.stop()
             if isinstance(error, BrokenProcessPool):
                 raise Failed("a worker process ended early (out of memory?); rerun the command to continue") from None
             raise
+
+    def stop(self) -> None:
+        """End the workers at once; the next call starts new ones."""
+        if self._pool:
+            with uninterrupted():
+                self._pool.kill()
+                self._pool = None
 
 
 def results(futures: list[Future[Result]]) -> Iterator[Result]:
@@ -73,10 +82,18 @@ class Pool:
         self._executor = ProcessPoolExecutor(
             workers, mp_context=context, initializer=_follow, initargs=(held, dict(os.environ))
         )
+        self._futures: WeakSet[Future[Any]] = WeakSet()
 
     def submit(self, function: Callable[..., Result], call: tuple[Any, ...]) -> Future[Result]:
         with uninterrupted():  # it may start a process, and one that is half started cannot be ended
-            return self._executor.submit(function, *call)
+            future = self._executor.submit(function, *call)
+        self._futures.add(future)
+        return future
+
+    def cancel(self) -> None:
+        """Drop the calls that no worker has begun."""
+        for future in list(self._futures):
+            future.cancel()
 
     def kill(self) -> None:
         """End the workers at once, and return when none of them can write any more."""

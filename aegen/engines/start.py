@@ -24,7 +24,11 @@ def local(workers: int | None, rows: int) -> Local:
 def start(engine: str | None, workers: int | None, scheduler: str | None, rows: int) -> Iterator[Engine]:
     """The engine of a command, started."""
     if engine != "dask" and scheduler is None:
-        yield local(workers, rows)
+        here = local(workers, rows)
+        try:
+            yield here
+        finally:
+            here.stop()
         return
     from aegen.engines.dask import Dask
 

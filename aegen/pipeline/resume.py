@@ -28,11 +28,15 @@ def write_missing(
     files: dict[str, FileInfo] = {}
     jobs = ((folder, names, recipe, function, call) for names, call in calls.items())
     with progress(title, len(calls)) as advance:
-        for names, made in zip(calls, engine.map(_ensure, jobs), strict=True):
-            for name, info in zip(names, made, strict=True):
-                folder.check_there(name, info)
-                files[name] = info
-            advance(1)
+        try:
+            for names, made in zip(calls, engine.map(_ensure, jobs), strict=True):
+                for name, info in zip(names, made, strict=True):
+                    folder.check_there(name, info)
+                    files[name] = info
+                advance(1)
+        except KeyboardInterrupt:
+            engine.stop()  # before the folder removes partial files: a worker could write another one
+            raise
     return files
 
 
