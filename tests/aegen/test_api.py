@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 import aegen
+from aegen.dataset.folder import Folder
+from aegen.engines.local import Local
+from aegen.pipeline import build as pipeline
 from tests.hub import Hub
 
 
@@ -33,6 +36,8 @@ def test_library_and_command_build_the_same_dataset(task, tmp_path, invoke):
     invoke("build", task, "--n", 10, "--l", 4, "--d", 60, "--seed", 5, "--out", tmp_path / "command")
     assert content(tmp_path / "library") == content(tmp_path / "command")
     assert data.rows("pairs") == 60 and data.configs == ["pairs", "expert", "augmented"]
+    pipeline.build(aegen.Spec(task, 10, 4, 60, seed=5), Folder(tmp_path / "pipeline"), Local())
+    assert content(tmp_path / "pipeline") == content(tmp_path / "command")
 
 
 def test_trajectories_lead_from_source_to_goal(tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aegen.core.edits import Splice, replay
 from aegen.core.errors import InvalidEdit
 from aegen.experts.custom import Custom
-from aegen.experts.span import span
+from aegen.experts.span import _scripts, span
 from tests.aegen.experts.test_metrics import as_splices, columns
 from tests.aegen.strategies import SPAN, spans
 
@@ -92,3 +92,10 @@ def test_span_needs_parentheses_that_close():
         SPAN.splices(("1",), ("2",))
     with pytest.raises(InvalidEdit, match="end at '1'"):
         SPAN.scripts(*columns([(("1",), ("1",)), (("1",), ("2",))]))
+
+
+@given(st.lists(spans(), min_size=1, max_size=6))
+def test_pairs_in_order_need_no_loop(many):
+    """The definition, which is called pair by pair, is for malformed pairs alone."""
+    found = _scripts(*columns(many))
+    assert found is not None and as_splices(found, many) == [DEFINITION.splices(*pair) for pair in many]
