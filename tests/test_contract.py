@@ -117,7 +117,7 @@ def test_random_actions_valid_or_not_have_the_same_outcome(dataset):
     assert len({verdict for _, verdict in played}) >= 3
 
 
-@pytest.mark.parametrize("name", ["format", "description", "records", "size_guard"])
+@pytest.mark.parametrize("name", ["format", "description", "locks", "records", "size_guard"])
 def test_both_packages_carry_the_same_file(name):
     ours, theirs = (ROOT / package / "core" / f"{name}.py" for package in ("aegen", "trainer"))
     assert ours.read_bytes() == theirs.read_bytes()

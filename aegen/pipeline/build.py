@@ -99,7 +99,7 @@ def add_augmented(
     if expert.metric not in METRICS and not metric:
         # A manifest may come from a stranger: a name in it is no permission to run the code it names.
         raise InvalidSpec(
-            f"{folder.path}: its expert metric is custom: --metric {expert.metric[:100]} permits to run its code"
+            f"{folder.path}: its expert metric is custom; add --metric {expert.metric[:100]} to run its code"
         )
     # TA is TG from other states: the expert must be the same, down to the version that breaks ties.
     return _add(folder, Recipe(recipe.pairs, ExpertUsed.of(expert), augmentation), engine, progress)

@@ -25,12 +25,12 @@ def test_every_name_is_exported():
 
 
 @pytest.mark.parametrize("task", ["aor", "aes", "aec"])
-def test_library_and_command_build_the_same_dataset(task, tmp_path, run):
+def test_library_and_command_build_the_same_dataset(task, tmp_path, invoke):
     """Also with a seed: a command once refused what the library had made."""
     data = aegen.build(f"{task}-n10-l4-d60-s5", out=tmp_path / "library")
-    done = run("build", task, "--n", 10, "--l", 4, "--d", 60, "--seed", 5, "--out", tmp_path / "library")
+    done = invoke("build", task, "--n", 10, "--l", 4, "--d", 60, "--seed", 5, "--out", tmp_path / "library")
     assert "nothing to do" in done.stdout
-    run("build", task, "--n", 10, "--l", 4, "--d", 60, "--seed", 5, "--out", tmp_path / "command")
+    invoke("build", task, "--n", 10, "--l", 4, "--d", 60, "--seed", 5, "--out", tmp_path / "command")
     assert content(tmp_path / "library") == content(tmp_path / "command")
     assert data.rows("pairs") == 60 and data.configs == ["pairs", "expert", "augmented"]
 

@@ -118,7 +118,8 @@ def check_version(raw: bytes | str, where: object, most: int = MAX_DESCRIPTION) 
     if found != VERSION or isinstance(found, bool):
         newer = isinstance(found, int) and found > VERSION
         advice = "update the package" if newer else "build the dataset again"
-        raise BadData(f"{where}: format {str(found)[:20]!r}, this version reads format {VERSION}: {advice}")
+        shown = "no format number" if found is None else f"format {str(found)[:20]}"
+        raise BadData(f"{where}: {shown}, this version reads format {VERSION}: {advice}")
 
 
 def read_manifest(raw: bytes | str, where: object) -> ManifestRecord:

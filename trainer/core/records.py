@@ -17,7 +17,7 @@ from .errors import BadData
 
 Record = TypeVar("Record")
 MAX_BYTES = 1 << 26  # of one record, unless the caller says otherwise
-_AT = re.compile(r" - at `(key in )?\$?(.*?)`$", re.DOTALL)
+_AT = re.compile(r" - at (`key` in )?`\$?(.*?)`$", re.DOTALL)
 
 
 def decode(raw: bytes | str, kind: type[Record], where: object, most: int = MAX_BYTES) -> Record:

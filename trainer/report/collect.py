@@ -88,7 +88,7 @@ class Outcome(Struct, frozen=True):
     replaces: bool = False
 
 
-class Move(Struct, frozen=True):
+class MoveRecord(Struct, frozen=True):
     """One step of a game."""
 
     state: str
@@ -101,7 +101,7 @@ class Move(Struct, frozen=True):
             raise ValueError(f"{len(self.chances)} chances for {len(self.action)} action tokens")
 
 
-class Game(Struct, frozen=True):
+class GameRecord(Struct, frozen=True):
     """A game to step through."""
 
     source: str
@@ -109,14 +109,14 @@ class Game(Struct, frozen=True):
     predicted: str
     right: bool
     failure: str
-    moves: list[Move]
+    moves: list[MoveRecord]
 
 
-class Outcomes(Struct, frozen=True):
+class OutcomesRecord(Struct, frozen=True):
     """The content of ``outcomes-SPLIT.json``."""
 
     rows: list[Outcome] = []
-    games: list[Game] = []
+    games: list[GameRecord] = []
 
 
 class _Validation(Struct, frozen=True):
@@ -177,14 +177,14 @@ def check_comparable(records: list[Record]) -> list[Record]:
     return records
 
 
-def read_outcomes(folder: Path, split: str) -> Outcomes:
+def read_outcomes(folder: Path, split: str) -> OutcomesRecord:
     """How the games of a cell's evaluation went."""
     path = folder / f"outcomes-{split}.json"
     try:
         with path.open("rb") as file:
-            return decode(file.read(MAX_BYTES + 1), Outcomes, path)
+            return decode(file.read(MAX_BYTES + 1), OutcomesRecord, path)
     except FileNotFoundError:
-        return Outcomes()
+        return OutcomesRecord()
     except OSError as error:
         raise BadData(f"{path}: {error.strerror}") from error
 

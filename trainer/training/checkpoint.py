@@ -32,7 +32,7 @@ Offset = Annotated[int, Meta(ge=0)]
 PRECISIONS = {float16, bfloat16, float32, float64}
 
 
-class Entry(Struct):
+class TensorEntry(Struct):
     """One entry of a safetensors header: a tensor, or the metadata, which has no offsets."""
 
     data_offsets: tuple[Offset, Offset] = (0, 0)
@@ -111,7 +111,7 @@ def read_checked(path: Path, most: int | None) -> bytes:
         if length > MAX_BYTES:
             raise BadData(f"{path}: not a checkpoint: a header of {length:,} bytes")
         header = file.read(length)
-        entries = decode(header, dict[str, Entry | None], f"{path}: not a checkpoint").values()
+        entries = decode(header, dict[str, TensorEntry | None], f"{path}: not a checkpoint").values()
         wanted = max((entry.data_offsets[1] for entry in entries if entry), default=0)
         if size != 8 + length + wanted:
             raise BadData(f"{path}: not a checkpoint: {size:,} bytes, expected {8 + length + wanted:,}")

@@ -69,7 +69,7 @@ def test_a_name_in_a_manifest_is_no_permission_to_run_it(invoke, tmp_path):
     manifest["spec"]["expert"]["metric"] = "theirs:metric"
     del manifest["spec"]["augmented"]
     (tmp_path / "d" / "manifest.json").write_text(json.dumps(manifest))
-    assert "custom: --metric theirs:metric" in one_line(invoke("augment", "d", check=2))
+    assert "custom; add --metric theirs:metric" in one_line(invoke("augment", "d", check=2))
     for command in (("show", "d"), ("stats", "d"), ("verify", "d"), ("card", "d"), ("publish", "d", "--to", "there")):
         invoke(*command, check=None)
     assert not (tmp_path / "ran").exists()

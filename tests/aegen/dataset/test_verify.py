@@ -182,7 +182,7 @@ def test_what_is_too_long_for_an_equation_is_not_split(monkeypatch):
 @pytest.mark.parametrize(
     "describe,message",
     [
-        (lambda about: about | {"format": 99}, "format '99', this version reads format 2: update the package"),
+        (lambda about: about | {"format": 99}, "format 99, this version reads format 2: update the package"),
         (lambda about: about | {"config": "pairs"}, "config 'pairs'"),
         (lambda about: about | {"max_state": "10"}, "max_state"),
         (lambda about: about | {"writable": 3}, "writable"),
@@ -201,7 +201,7 @@ def test_descriptions_that_lie(folder, describe, message):
         ("", "not valid JSON"),
         ("[]", "expected object, got array"),
         ("[" * 100_000, "expected object, got array"),
-        ('{"format": 1, "spec": {}, "files": {}}', "format '1', this version reads format 2: build the dataset again"),
+        ('{"format": 1, "spec": {}, "files": {}}', "format 1, this version reads format 2: build the dataset again"),
         ('{"format": 2, "spec": [], "files": {}}', "field spec: expected object, got array"),
         ('{"format": 2, "spec": {"pairs": 3}, "files": {}}', "expected object, got int"),
         ('{"format": 2, "spec": {}, "files": {}}', "missing required field spec.pairs"),

@@ -122,8 +122,8 @@ def test_tags_are_added_once_and_are_the_same_bytes_every_time(folder, tmp_path)
     assert not pipeline.add_tags(again, "levenshtein", Local())[1]
 
 
-def test_the_command_writes_and_shows_them(run, tmp_path):
-    run("generate", "aor", "--n", 10, "--l", 4, "--d", 30, "--out", "aor")
-    assert "tags" in run("trajectories", "aor", "--design", "tags").stdout
-    assert "INSERT_=" in run("show", "aor", "--config", "tags", "--rows", 1).stdout
-    assert "verified" in run("verify", "aor").stdout
+def test_the_command_writes_and_shows_them(invoke, tmp_path):
+    invoke("generate", "aor", "--n", 10, "--l", 4, "--d", 30, "--out", "aor")
+    assert "tags" in invoke("trajectories", "aor", "--design", "tags").stdout
+    assert "INSERT_=" in invoke("show", "aor", "--config", "tags", "--rows", 1).stdout
+    assert "verified" in invoke("verify", "aor").stdout

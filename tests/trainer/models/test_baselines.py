@@ -148,7 +148,7 @@ def test_padding_costs_nothing_and_scores_do_not_depend_on_it(tmp_path, model):
     config, contract, steps = opened(folder, model)
     torch.manual_seed(0)
     policy = build_model(config, contract).eval()
-    batch = steps.batch(torch.arange(16))
+    batch = steps.batch(torch.arange(24))
     with torch.inference_mode():
         together = policy(batch.states, batch.lengths)
         for row in (0, 7, 23):
