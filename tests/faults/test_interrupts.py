@@ -114,6 +114,7 @@ def running(session):
 # So many that no machine is done with them at any of the moments.
 MANY = ["aegen", "build", "aes", "--n", 100, "--l", 5, "--d", 600_000, "--rows-per-shard", 5000, "--out", "d"]
 ENGINES = {"local": ["--workers", 2], "dask": ["--engine", "dask", "--workers", 2]}
+ONE = {"one": ["--workers", 1]}  # then it is the command itself that is met while it writes
 
 
 @pytest.mark.parametrize("leader", [False, True], ids=["group", "leader"])
@@ -122,13 +123,14 @@ ENGINES = {"local": ["--workers", 2], "dask": ["--engine", "dask", "--workers", 
     [
         ("local", [0.2, 0.5, 0.8, 1.1]),
         ("dask", [0.6, 1.1, 1.6, 2.4]),
+        pytest.param("one", [n / 20 for n in range(10, 60)], marks=pytest.mark.faults),
         pytest.param("local", [n / 20 for n in range(40)], marks=pytest.mark.faults),
         pytest.param("dask", [n / 10 for n in range(50)], marks=pytest.mark.faults),
     ],
 )
 def test_while_workers_start(engine, moments, leader, scratch, tmp_path, limit):
     for moment in moments:
-        said = interrupt([*MANY, *ENGINES[engine]], moment, scratch, tmp_path, limit, leader)
+        said = interrupt([*MANY, *(ENGINES | ONE)[engine]], moment, scratch, tmp_path, limit, leader)
         assert said == KEPT, f"after {moment} seconds: {said}"
         assert not (tmp_path / "d" / "manifest.json").exists()  # the rest of the work was dropped
         shutil.rmtree(tmp_path / "d", ignore_errors=True)  # else a later moment would find more and more of it done
