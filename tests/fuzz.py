@@ -146,6 +146,8 @@ def mutated_checkpoint(path: Path, rng: random.Random) -> bytes:
     tensors, state = load_checkpoint(path)
     if choice < 0.6:
         strange = mutate_json(state, rng)
+        # Half a surrogate pair, which no checkpoint can be written with, becomes a question mark.
+        strange = json.loads(json.dumps(strange, ensure_ascii=False).encode("utf-8", "replace"))
         state = strange if isinstance(strange, dict) else {}
     elif choice < 0.75:
         numbers = [name for name in sorted(state) if isinstance(state[name], int | float | None)]

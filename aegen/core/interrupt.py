@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 CODE = 130
-RETRY = 0.02  # seconds until an interrupt is raised that came during an import
+RETRY = 0.02  # seconds until an interrupt is raised that came where exceptions are dropped
 MESSAGE = "interrupted; finished files are kept; rerun the command to continue"
 
 
@@ -26,11 +27,13 @@ def raising() -> Iterator[None]:
     ours = signal.getsignal(signal.SIGINT) is leave  # else the caller of the library decides
     if ours:
         signal.signal(signal.SIGINT, _raise_once)
+        sys.unraisablehook = _raise_again
     try:
         yield
     finally:
         if ours:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            sys.unraisablehook = sys.__unraisablehook__
 
 
 @contextmanager
@@ -68,8 +71,20 @@ def _raise_once(number: int, frame: FrameType | None) -> None:
     if frame:
         if threading.active_count() == 1:  # no workers: there is nothing to clean up
             leave(number, frame)
-        signal.signal(signal.SIGALRM, _raise_once)
-        signal.setitimer(signal.ITIMER_REAL, RETRY)
+        _retry()
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not interrupt the clean-up
     raise KeyboardInterrupt
+
+
+def _raise_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Python drops exceptions of destructors, such as those of dask's futures: an interrupt there must not be lost."""
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        _retry()
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
+def _retry() -> None:
+    signal.signal(signal.SIGALRM, _raise_once)
+    signal.setitimer(signal.ITIMER_REAL, RETRY)

@@ -213,3 +213,28 @@ def test_while_a_report_is_drawn(scratch, tmp_path, limit):
     for moment in (0, 0.2):  # since the first picture has begun
         assert interrupt(command, moment, scratch, tmp_path, limit, sign="DejaVuSans.ttf") == line
     assert not (tmp_path / "report").exists()
+
+
+DESTRUCTOR = """
+import os, signal, time
+from aegen.core import interrupt
+
+class Trap:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)  # the handler raises here, where Python drops the exception
+
+interrupt.install()
+try:
+    with interrupt.raising():
+        Trap()
+        time.sleep(60)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_in_a_destructor_is_not_lost():
+    done = subprocess.run([sys.executable, "-c", DESTRUCTOR], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
