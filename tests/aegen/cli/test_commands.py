@@ -126,7 +126,7 @@ def test_folders_that_cannot_be(invoke, tmp_path):
         assert "no manifest.json" in one_line(invoke(command, "nowhere", check=2))
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "manifest.json").write_text('{"made by": "somebody else"}')
-    assert "manifest.json: format" in one_line(invoke("generate", *AOR, "--out", "d", check=2))
+    assert "manifest.json: no format number" in one_line(invoke("generate", *AOR, "--out", "d", check=2))
 
 
 def test_a_damaged_shard_is_named(invoke, tmp_path):

@@ -110,7 +110,7 @@ def test_verify_finds_an_altered_action(folder, name):
         row["action"] = [KEEP] * len(row["action"]) if name.startswith("tags") else ["DONE"] * len(row["action"])
 
     alter(folder, name, change)
-    with pytest.raises(BadData, match="ends elsewhere"):
+    with pytest.raises(BadData, match="does not end at its goal"):
         verify(folder, Local())
 
 
