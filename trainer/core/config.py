@@ -45,6 +45,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     epoch: Annotated[
         Literal["steps", "pairs"], Meta(description="One epoch passes over all unique steps, or over trajectories.")
     ] = "steps"
+    lengths: Annotated[
+        Literal["mixed", "equal"],
+        Meta(description="Updates of steps of all lengths, or of one (where enough have it): faster on a CPU."),
+    ] = "mixed"
     epochs: Annotated[int, Meta(ge=1, le=MANY, description="Maximum number of epochs.")] = 4096
     updates: Annotated[int, Meta(ge=0, le=1 << 40, description="Maximum number of updates; 0: no limit.")] = 0
     batch: Annotated[int, Meta(ge=1, le=MANY, description="Steps in one update.")] = 256
@@ -89,6 +93,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, setting.name, setting.checked(getattr(self, setting.name)))
         if not self.restart and not self.updates:
             raise InvalidConfig("field restart: 0 (one cycle over all updates) requires a number of updates")
+        if self.lengths == "equal" and self.epoch != "steps":
+            raise InvalidConfig("field lengths: equal requires epoch steps, whose updates are chosen in advance")
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], where: str) -> Config:

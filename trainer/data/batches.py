@@ -79,10 +79,14 @@ class EpochOrder:
         self.steps, self.kind, self.size = steps, config.epoch, size
         self.seed, self.purpose = config.seed, purpose
         total = len(steps) if self.kind == "steps" else steps.trajectories
-        self.order = torch.randperm(total, generator=generator(self.seed, "order", *purpose))
+        self.order = self._shuffled(total, "order")
+        self.batches = torch.arange(math.ceil(total / size))
+        if config.lengths == "equal":
+            self.order = by_length(self.order, steps.lengths[steps.state_of[self.order]], size)
+            self.batches = self._shuffled(len(self.batches), "batches")
 
     def __len__(self) -> int:
-        return math.ceil(len(self.order) / self.size)
+        return len(self.batches)
 
     def __getitem__(self, index: int) -> Tensor:
         """The steps of one batch.
@@ -90,12 +94,30 @@ class EpochOrder:
         ``pairs`` is the released code's epoch: the steps of a batch of trajectories are pooled, made unique,
         shuffled, and cut to the size of a batch.
         """
-        chosen = self.order[index * self.size : (index + 1) * self.size]
+        first = int(self.batches[index]) * self.size
+        chosen = self.order[first : first + self.size]
         if self.kind == "steps":
             return chosen
         pool = self.steps.pooled(chosen)
-        shuffled = torch.randperm(len(pool), generator=generator(self.seed, "cut", *self.purpose, index))
-        return pool[shuffled[: self.size]]
+        return pool[self._shuffled(len(pool), "cut", index)[: self.size]]
+
+    def _shuffled(self, count: int, name: str, *index: int) -> Tensor:
+        return torch.randperm(count, generator=generator(self.seed, name, *self.purpose, *index))
+
+
+def by_length(order: Tensor, lengths: Tensor, size: int) -> Tensor:
+    """Shuffled steps, regrouped so that as many slices of ``size`` as possible hold steps of one length each.
+
+    What is left of every length, less than a slice, comes last, the short ones first.
+
+    >>> by_length(torch.tensor([3, 0, 2, 1, 4]), torch.tensor([9, 7, 9, 7, 7]), 2).tolist()
+    [0, 1, 3, 2, 4]
+    """
+    lengths, ascending = lengths.sort(stable=True)
+    counts = lengths.bincount()  # of length 0, 1, …
+    place = torch.arange(len(order)) - torch.repeat_interleave(counts.cumsum(0) - counts, counts)
+    full = place < torch.repeat_interleave(counts // size * size, counts)
+    return torch.cat((order[ascending[full]], order[ascending[~full]]))
 
 
 class MemorySampler:

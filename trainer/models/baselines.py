@@ -11,7 +11,7 @@ from trainer.core.config import Config
 from trainer.core.format import DONE, KEEP
 from trainer.data.contract import Contract
 from trainer.data.demonstrations import Shards
-from trainer.models.layers import Combine, DecoderCell, certain
+from trainer.models.layers import Combine, Decoder, certain
 from trainer.models.paper import Ar, Autoregressive
 
 # The baselines were trained without the adaptive loss, which the paper's own framework adds.
@@ -59,14 +59,14 @@ class Tagging(Autoregressive):
         self.keep = contract.action_ids[KEEP]
         self.embed = self.embedding()
         self.combine = Combine(self.width)
-        self.decoder = DecoderCell(self.width, self.vocabulary, config.dropout)
+        self.decoder = Decoder(self.width, self.vocabulary, config.dropout)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
         memory, hidden = self.encoder(states, lengths)  # (b, m, d)
-        places = torch.cat((hidden[0][:, None], memory), dim=1).unbind(1)  # m + 1 of (b, d)
-        scores = self.say(lambda slot, _: places[slot], hidden, states, actions, len(places))
-        scores = nn.functional.pad(scores, (0, 0, 0, self.slots - len(places)))  # (b, n, v)
+        places = torch.cat((hidden[0][:, None], memory), dim=1)  # (b, m + 1, d)
+        scores = self.say(lambda slot, _: places[:, slot : slot + 1], hidden, states, actions, places.shape[1])
+        scores = nn.functional.pad(scores, (0, 0, 0, self.slots - places.shape[1]))  # (b, n, v)
         behind = torch.arange(self.slots, device=states.device) > lengths.to(states.device)[:, None]
         return certain(scores, behind, self.keep)
 

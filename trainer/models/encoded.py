@@ -60,8 +60,8 @@ class Encoded(Policy):
         return nn.Embedding(self.vocabulary, self.width)
 
     def first(self, states: Tensor) -> Tensor:
-        """BOS for every row (b)."""
-        return torch.full((len(states),), self.bos, device=states.device)
+        """BOS for every row (b, 1)."""
+        return torch.full((len(states), 1), self.bos, device=states.device)
 
     def teach(self, said: Tensor, gold: Tensor | None, whole_batch: bool = False) -> Tensor:
         """What a decoder reads: its own choice, or in training sometimes the gold token."""

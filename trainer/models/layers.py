@@ -68,27 +68,31 @@ class AdditiveAttention(nn.Module):
         query = torch.cat(hidden, dim=-1)  # (b, 2d)
         query = linear(query, self.project.weight[:, : query.shape[-1]], self.project.bias)
         scores = torch.tanh(query[:, None] + keys) @ self.v  # (b, m)
-        return attend(scores, memory, mask)
+        return attend(scores[:, None], memory, mask[:, None])  # (b, 1, d)
 
 
 class PlaceAttention(nn.Module):
-    """scores = W [x; h; c], one score for each place of the longest state, softmax over the tokens."""
+    """scores = W [x; h; c] for every slot, one score for each place of the longest state, softmax over the tokens.
+
+    The (h, c) is the one that a decoder begins with, so no slot waits for another.
+    """
 
     def __init__(self, width: int, places: int) -> None:
         super().__init__()
         self.project = nn.Linear(3 * width, places)
 
-    def forward(self, x: Tensor, hidden: Hidden, memory: Tensor, mask: Tensor) -> Tensor:
-        query = torch.cat((x, *hidden), dim=-1)  # (b, 3d)
-        places = memory.shape[1]
-        scores = linear(query, self.project.weight[:places], self.project.bias[:places])  # (b, m)
-        return attend(scores, memory, mask)
+    def forward(self, inputs: Tensor, hidden: Hidden, memory: Tensor, mask: Tensor) -> Tensor:
+        places, width = memory.shape[1:]
+        weight, bias = self.project.weight[:places], self.project.bias[:places]
+        common = linear(torch.cat(hidden, dim=-1), weight[:, width:], bias)  # (b, m)
+        scores = linear(inputs, weight[:, :width]) + common[:, None]  # (b, n, m)
+        return attend(scores, memory, mask[:, None])
 
 
 def attend(scores: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
-    """The mean of the memory (b, d) under the softmax of the scores (b, m)."""
+    """The means of the memory (b, n, d) under the softmax of the scores (b, n, m)."""
     weights = scores.masked_fill(~mask, float("-inf")).softmax(-1)
-    return torch.einsum("bm,bmd->bd", weights.to(memory.dtype), memory)
+    return weights.to(memory.dtype) @ memory
 
 
 class Align(nn.Module):
@@ -117,30 +121,32 @@ class Flatten(nn.Module):
         return scores.view(len(memory), self.slots, -1)  # (b, n, v)
 
 
-class DecoderCell(nn.Module):
-    """One decoder: an LSTM over the slots of the action, and its output layer."""
+class Decoder(nn.Module):
+    """An LSTM over some slots of the action, and its output layer."""
 
     def __init__(self, width: int, vocabulary: int, dropout: float) -> None:
         super().__init__()
-        self.lstm = nn.LSTMCell(width, width)
+        self.lstm = nn.LSTM(width, width, batch_first=True)
         self.output = nn.Linear(width, vocabulary)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, hidden: Hidden) -> tuple[Tensor, Hidden]:
-        hidden = self.lstm(x, hidden)
-        return self.output(self.dropout(hidden[0])).float().log_softmax(-1), hidden  # (b, v)
+    def forward(self, inputs: Tensor, hidden: Hidden) -> tuple[Tensor, Hidden]:
+        """Log-probabilities (b, n, v) for inputs (b, n, d), and the hidden state behind the last."""
+        with recurrent_precision(inputs.device):
+            said, (h, c) = self.lstm(inputs, (hidden[0][None], hidden[1][None]))
+        return self.output(self.dropout(said)).float().log_softmax(-1), (h[0], c[0])
 
 
 class Combine(nn.Module):
-    """Context and input become the input of a decoder's LSTM."""
+    """A decoder's input and its context become the input of its LSTM."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.project = nn.Linear(2 * width, width)
 
-    def forward(self, context: Tensor, x: Tensor) -> Tensor:
-        combined: Tensor = self.project(torch.cat((context, x), dim=-1))
-        return combined.relu()  # (b, d)
+    def forward(self, inputs: Tensor, context: Tensor) -> Tensor:
+        combined: Tensor = self.project(torch.cat((inputs, context), dim=-1))
+        return combined.relu()  # (b, n, d)
 
 
 def certain(scores: Tensor, where: Tensor, token: int) -> Tensor:

@@ -20,7 +20,7 @@ from trainer.models.layers import (
     AdditiveAttention,
     Align,
     Combine,
-    DecoderCell,
+    Decoder,
     Flatten,
     Hidden,
     PlaceAttention,
@@ -33,22 +33,22 @@ class Autoregressive(Encoded):
 
     embed: nn.Embedding
     combine: Combine
-    decoder: DecoderCell
+    decoder: Decoder
     dropout: nn.Dropout
 
     def say(
         self, look: Callable[[int, Hidden], Tensor], hidden: Hidden, states: Tensor, actions: Tensor | None, slots: int
     ) -> Tensor:
-        """The scores of ``slots`` tokens; ``look`` gives the context (b, d) of each."""
-        seen, scores = self.first(states), []
+        """The scores of ``slots`` tokens; ``look`` gives the context (b, 1, d) of each."""
+        seen, scores = self.first(states), []  # (b, 1)
         for slot in range(slots):
-            x = self.combine(look(slot, hidden), self.dropout(self.embed(seen)))
-            score, hidden = self.decoder(x, hidden)  # (b, v)
+            x = self.combine(self.dropout(self.embed(seen)), look(slot, hidden))
+            score, hidden = self.decoder(x, hidden)  # (b, 1, v)
             scores.append(score)
             # The released code draws once for the whole batch; a draw for every row measured better (32.2, 29.8).
-            gold = None if actions is None else actions[:, slot]
+            gold = None if actions is None else actions[:, slot : slot + 1]
             seen = self.teach(score.argmax(-1), gold, whole_batch=self.draw == "batch")
-        return torch.stack(scores, dim=1)  # (b, slots, v)
+        return torch.cat(scores, dim=1)  # (b, slots, v)
 
 
 class Ar(Autoregressive):
@@ -62,7 +62,7 @@ class Ar(Autoregressive):
         self.embed = self.embedding()
         self.attention = AdditiveAttention(self.width)
         self.combine = Combine(self.width)
-        self.decoder = DecoderCell(self.width, self.vocabulary, config.dropout)
+        self.decoder = Decoder(self.width, self.vocabulary, config.dropout)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
@@ -120,19 +120,16 @@ class Decoder0(Encoded):
         self.align = Align(self.places, self.slots)
         self.attention = PlaceAttention(self.width, self.places)
         self.combine = Combine(self.width)
-        self.decoder0 = DecoderCell(self.width, self.vocabulary, config.dropout)
+        self.decoder0 = Decoder(self.width, self.vocabulary, config.dropout)
         self.dropout = nn.Dropout(config.dropout)
 
     def decode(
-        self, cell: nn.Module, inputs: Tensor, memory: Tensor, mask: Tensor, hidden: Hidden
+        self, decoder: nn.Module, inputs: Tensor, memory: Tensor, mask: Tensor, hidden: Hidden
     ) -> tuple[Tensor, Hidden]:
-        """One decoder over inputs (b, n, d); the attention and the combining layer are shared by all."""
-        scores = []
-        for x in inputs.unbind(1):
-            context = self.attention(x, hidden, memory, mask)  # (b, d)
-            score, hidden = cell(self.combine(context, x), hidden)
-            scores.append(score)
-        return torch.stack(scores, dim=1), hidden  # (b, n, v)
+        """One decoder over all inputs (b, n, d) at once; the attention and the combining layer are shared by all."""
+        context = self.attention(inputs, hidden, memory, mask)  # (b, n, d)
+        scores, hidden = decoder(self.combine(inputs, context), hidden)
+        return scores, hidden  # (b, n, v)
 
     def forward(self, states: Tensor, lengths: Tensor, actions: Tensor | None = None) -> Tensor:
         memory, hidden = self.encoder(states, lengths)  # (b, m, d)
@@ -161,7 +158,7 @@ class SharedD2(Decoder0):
         aligned = self.dropout(self.align(memory))  # (b, n, d)
         draft, hidden = self.decode(self.decoder0, aligned, memory, mask, hidden)  # (b, n, v)
         seen = self.teach(draft.argmax(-1), actions)  # (b, n)
-        shifted = torch.cat((self.first(states)[:, None], seen[:, :-1]), dim=1)
+        shifted = torch.cat((self.first(states), seen[:, :-1]), dim=1)
         embedded = self.dropout(self.embed(shifted))  # (b, n, d)
         final, _ = self.decode(self.second, embedded, memory, mask, hidden)
         return draft + final  # (b, n, v): the loss is the sum of both losses
@@ -174,7 +171,7 @@ class NarStar(SharedD2):
 
     def __init__(self, config: Config, contract: Contract) -> None:
         super().__init__(config, contract)
-        self.decoder1 = DecoderCell(self.width, self.vocabulary, config.dropout)
+        self.decoder1 = Decoder(self.width, self.vocabulary, config.dropout)
 
     @property
     def second(self) -> nn.Module:

@@ -365,6 +365,24 @@ def test_an_epoch_of_steps_is_every_unique_step_once(insert):
         assert len(set(batch)) == len(batch) == min(64, len(pool)) and set(batch) <= pool
 
 
+def test_an_epoch_of_equal_lengths_is_a_fair_shuffle(insert):
+    steps = open_demonstrations(Dataset(insert), preset("cpu")).steps
+    lengths = steps.lengths[steps.state_of]
+    size = 16
+    epochs = [EpochOrder(steps, tiny(lengths="equal"), size, epoch) for epoch in range(2)]
+    batches = [[order[i] for i in range(len(order))] for order in epochs]
+    for order in batches:
+        assert sorted(torch.cat(order).tolist()) == list(range(len(steps)))
+        equal = [len(lengths[rows].unique()) == 1 for rows in order]
+        assert sum(equal) >= sum(count // size for count in lengths.bincount().tolist())
+        assert [len(rows) for rows in order].count(size) >= len(order) - 1
+        means = [lengths[rows].double().mean() for rows in order]
+        assert means != sorted(means)  # short and long batches alternate
+    # Which steps are together, and when, differs from epoch to epoch.
+    first, second = ({frozenset(rows.tolist()) for rows in order} for order in batches)
+    assert not first & second
+
+
 @pytest.mark.parametrize("world", [1, 2, 3])
 def test_ranks_share_a_batch_without_overlap(insert, world):
     dataset = Dataset(insert)
