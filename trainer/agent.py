@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -144,17 +144,15 @@ class Agent:
         separator = " " if self.contract.tokens == "words" else ""
         return separator.join(piece for piece in (before, f"[{new}]", rest) if piece)
 
-    def evaluate(
-        self,
-        data: str | Path | None = None,
-        split: SplitName = "test",
-        limit: int = 0,
-        observe: Callable[[Dataset, Pairs], Observer] | None = None,
-    ) -> dict[str, Any]:
+    def evaluate(self, data: str | Path | None = None, split: SplitName = "test", limit: int = 0) -> dict[str, Any]:
         """Play the pairs of a split: the accuracies, how games ended, and games per second."""
         dataset = Dataset(data or self.description.dataset)
-        pairs = load_pairs(dataset, split, self.contract)
-        observer = observe(dataset, pairs) if observe else None
+        return self.measure(dataset, split, load_pairs(dataset, split, self.contract), limit)
+
+    def measure(
+        self, dataset: Dataset, split: SplitName, pairs: Pairs, limit: int = 0, observer: Observer | None = None
+    ) -> dict[str, Any]:
+        """The same for pairs that are loaded already, with somebody to watch the games."""
         since = time.perf_counter()
         part = slice(limit or None)
         scores = score(self.policy, self.environment, self.contract, pairs, part, observer)
@@ -162,11 +160,19 @@ class Agent:
         return scores.to_json() | {
             "split": split,
             "data": dataset.where,
+            "own": self.learned_from(dataset),
             "weights": self.weights,
             "files": dataset.hashes("pairs", split),
             "seconds": round(seconds, 3),
             "pairs_per_second": round(scores.pairs / seconds, 1),
         }
+
+    def learned_from(self, dataset: Dataset) -> bool:
+        """Whether this is the dataset that it was trained on, wherever it lies now: the hashes of its files decide."""
+        files = self.description.data.get("files")
+        if not isinstance(files, dict) or not dataset.has("pairs", "validation"):
+            return False
+        return dataset.hashes("pairs", "validation").items() <= files.items()
 
 
 def find_folder(where: str) -> Path:

@@ -8,9 +8,9 @@ from typing import Any
 from trainer.agent import Agent
 from trainer.core.format import SplitName
 from trainer.data.dataset import Dataset
-from trainer.data.encode import Pairs
+from trainer.data.encode import load_pairs
 from trainer.game.outcomes import Outcomes, expert_actions
-from trainer.training.checkpoint import write_json
+from trainer.training.checkpoint import write, write_json
 
 
 def evaluate_run(
@@ -20,17 +20,12 @@ def evaluate_run(
 
     The outcomes are written first: a run with an evaluation has both. Results on other data are not written.
     """
-    agent, kept = Agent.from_pretrained(run, device), []
-
-    def observe(dataset: Dataset, pairs: Pairs) -> Outcomes:
-        trained_on = agent.description.data.get("files")
-        own = isinstance(trained_on, dict) and dataset.hashes("pairs", "validation").items() <= trained_on.items()
-        kept.append((own, Outcomes(agent.contract, pairs, expert_actions(dataset, split, agent.contract, pairs))))
-        return kept[0][1]
-
-    result = agent.evaluate(data, split, limit, observe)
-    folder, (own, outcomes) = Path(run), kept[0]
-    if folder.is_dir() and not limit and own:
-        write_json(folder / f"outcomes-{split}.json", outcomes.to_json(), indent=None)
+    agent, folder = Agent.from_pretrained(run, device), Path(run)
+    dataset = Dataset(data or agent.description.dataset)
+    pairs = load_pairs(dataset, split, agent.contract)
+    outcomes = Outcomes(agent.contract, pairs, expert_actions(dataset, split, agent.contract, pairs))
+    result = agent.measure(dataset, split, pairs, limit, outcomes)
+    if folder.is_dir() and not limit and result["own"]:
+        write(folder / f"outcomes-{split}.json", outcomes.to_json())
         write_json(folder / f"evaluation-{split}.json", result)
     return result

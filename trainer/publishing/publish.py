@@ -82,7 +82,7 @@ def prepare(run: Path, name: str) -> Prepared:
     with torch.device("meta"):
         model = make_model(description.config, description.contract, description.knowledge)
     tensors, facts = load_checkpoint(run / "best.safetensors", most_bytes(model))
-    results = measured(run, facts, description.data.get("where"))
+    results = measured(run, facts)
     public = description
     scheme, mark, _ = str(description.data.get("where")).partition("://")
     if not mark or scheme in LOCAL:
@@ -90,7 +90,7 @@ def prepare(run: Path, name: str) -> Prepared:
     return Prepared(public.to_json(), card(description, results, name), tensors, facts)
 
 
-def measured(run: Path, facts: dict[str, Any], where: object) -> Results:
+def measured(run: Path, facts: dict[str, Any]) -> Results:
     """Results of ``trainer evaluate`` for these weights on the run's own dataset, and of their last validation."""
     found: Results = {}
     best = run / "best.safetensors"
@@ -100,7 +100,7 @@ def measured(run: Path, facts: dict[str, Any], where: object) -> Results:
         if not path.exists():
             continue
         result = read_json(path)
-        if result.get("weights") == weights and result.get("data") == where:
+        if result.get("weights") == weights and result.get("own") is True:
             found[split] = figures(result, str(path))
     if isinstance(facts.get("validation"), dict):
         found.setdefault("validation", figures(facts["validation"], f"{best}: validation"))
