@@ -57,11 +57,11 @@ def train(
     """Train an agent on a dataset into a run folder, or resume an interrupted run."""
     runtime = Runtime.start(device, compiled)
     run = RunFolder(Path(out))
+    reporter = reporter or Reporter(quiet=not runtime.main)
     try:
         if runtime.main:
             run.hold()
         runtime.wait()
-        reporter = reporter or Reporter(quiet=not runtime.main)
         loop, parameters = _prepare(Dataset(data), config, run, runtime, resume, save_every, reporter)
         before = (loop.position.seconds, loop.position.cpu_seconds)
         with (
@@ -70,8 +70,8 @@ def train(
         ):
             loop.on_epoch = events.add
             at = loop.train(stop)
-        reporter.close()
     finally:
+        reporter.close()
         run.release()
         runtime.stop()
     done = (at.epoch, at.updates, at.best, at.best_epoch, at.finished, at.seconds)

@@ -3,6 +3,7 @@ import random
 import shutil
 import signal
 import sys
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -111,6 +112,16 @@ def test_resuming_from_any_update_ends_with_the_same_bits(tmp_path, changes):
             assert same(weights(run, name), weights(tmp_path / "whole", name))
         assert story(run) == story(tmp_path / "whole")
         assert not list(run.glob(".*"))
+
+
+def test_the_bar_is_closed_however_a_run_ends(insert, tmp_path):
+    closed = []
+    for number, after in enumerate((2, 1000)):
+        reporter = Stopper(after)
+        reporter.close = lambda number=number: closed.append(number)
+        with pytest.raises(Stop) if after < 1000 else nullcontext():
+            train(insert, tiny(), tmp_path / str(number), device="cpu", reporter=reporter)
+    assert closed == [0, 1]
 
 
 def test_a_run_cut_between_the_last_update_and_the_end_of_an_epoch_tells_the_same_story(insert, tmp_path, monkeypatch):
