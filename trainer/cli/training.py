@@ -194,7 +194,7 @@ def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
     help="Demonstrations to count the parameters for.",
 )
 @json_option
-def models(data: str | None, preset_name: str, train_on: str | None, as_json: bool) -> None:
+def models(data: str | None, preset_name: str, train_on: Any, as_json: bool) -> None:
     """List the models, with --data also the parameters of each.
 
     \b

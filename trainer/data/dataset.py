@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trainer.core.description import FileInfo, ManifestRecord, PairsDescription, read_description, read_manifest
-from trainer.core.errors import BadData, MissingExtra, TrainerError
+from trainer.core.errors import BadData, MissingExtra, MissingShards, TrainerError
 from trainer.core.format import (
     COLUMNS,
     KEY,
@@ -151,7 +151,7 @@ class Dataset:
                     raise BadData(f"{self.where}: the {config}/{split} shards disagree on how many they are")
                 total = int(match[4])
         if not found:
-            raise BadData(f"{self.where}: no {config}/{split} shards")
+            raise MissingShards(f"{self.where}: no {config}/{split} shards")
         for index in range(total):
             if index not in found:
                 raise BadData(f"{self.where}: shard {index} of {total} of {config}/{split} is missing")
