@@ -47,7 +47,7 @@ def sweep(
         run_sweep(requested, jobs, threads, device, click.echo)
         return
     for dataset in requested.missing():
-        click.echo(dataset.build or f"# {dataset.path} is missing")
+        click.echo(dataset.build or f"# {dataset.path} is missing{dataset.how_to_get}")
     for cell in requested.cells:
         click.echo(f"{'done' if finished(cell, requested.out) else 'open'}  {cell.name}")
 

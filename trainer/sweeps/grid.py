@@ -15,9 +15,10 @@
     ta = [false, true]
 
 A dataset names its ``metric`` and ``design`` where there is a choice; a grid selects them with ``metrics`` and
-``designs``, and otherwise uses the first dataset of each task. ``[settings]`` changes the preset for all cells, and
-``settings`` of a grid for its own cells; a ``label`` tells cells apart that differ only in settings. ``split`` is the
-split that the cells are evaluated on: use ``validation`` for ablations. YAML files have the same keys.
+``designs``, and otherwise uses the first dataset of each task. A ``path`` is a folder or a URL; a hub id needs its
+scheme: ``hf://org/name``. ``[settings]`` changes the preset for all cells whose model reads them, and ``settings`` of a
+grid for its own cells; a ``label`` tells cells apart that differ only in settings. ``split`` is the split that the
+cells are evaluated on: use ``validation`` for ablations. YAML files have the same keys.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from msgspec import Meta, Struct
 from trainer.core.config import Config
 from trainer.core.errors import BadData, InvalidConfig
 from trainer.core.records import convert
-from trainer.data.hub import SCHEME
+from trainer.data.hub import HUB_ID, SCHEME
 from trainer.data.places import check_url
 from trainer.sweeps.result import Count, Setting
 from trainer.training.presets import preset
@@ -67,8 +68,15 @@ class SweepDataset(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a folder, not a hub id or a URL."""
+        """Whether it is a folder and not a URL; ``org/name`` is a folder, ``hf://org/name`` a hub id."""
         return "://" not in self.path
+
+    @property
+    def how_to_get(self) -> str:
+        """What to do where it is missing: the end of an error message."""
+        if self.build:
+            return f"; build it with: {self.build}"
+        return f"; if it is on the hub, write {SCHEME}{self.path}" if HUB_ID.fullmatch(self.path) else ""
 
     @property
     def is_built(self) -> bool:
@@ -204,18 +212,21 @@ def expand(file: SweepFile, grid: Grid, seeds: tuple[int, ...]) -> Iterator[Grid
     """The cells of one grid; a model without augmentation has only cells without it."""
     from trainer.models.zoo import find_model
 
-    augmentable = {model: find_model(model).augmentable for model in grid.models}
-    if not any(augmentable.values()) and False not in grid.ta:
+    models = {name: find_model(name) for name in grid.models}
+    if not any(model.augmentable for model in models.values()) and False not in grid.ta:
         raise InvalidConfig(f"{grid.models[0]} cannot be augmented: set ta = [false]")
+    if unread := [name for name in grid.settings if all(name in model.unread for model in models.values())]:
+        raise InvalidConfig(f"settings: {unread[0]}: {', '.join(models)} do not read it")
     settings, chosen = file.settings | grid.settings, tuple(dict.fromkeys(seeds)) or grid.seeds or file.seeds
     axes = product(grid.tasks, grid.metrics or (None,), grid.designs or (None,), grid.models, grid.ta, chosen)
     for task, metric, design, model, ta, seed in axes:
-        if ta and not augmentable[model]:
+        if ta and not models[model].augmentable:
             continue
         dataset = next((dataset for dataset in file.data if dataset.offers(task, metric, design)), None)
         if dataset is None:
             raise InvalidConfig(f"no [[data]] for {', '.join(part for part in (task, metric, design) if part)}")
-        cell = GridCell(dataset, model, ta, seed, grid.preset or file.preset, settings, grid.label, file.split)
+        read = {name: value for name, value in settings.items() if name not in models[model].unread}
+        cell = GridCell(dataset, model, ta, seed, grid.preset or file.preset, read, grid.label, file.split)
         _ = cell.config  # invalid settings are reported before anything runs
         yield cell
 

@@ -34,6 +34,12 @@ class Planner(Policy):
 
     about: ClassVar[str] = "plans whole edit scripts with two small networks; learns in minutes on a CPU"
     streamable: ClassVar[bool] = False
+    unread: ClassVar[frozenset[str]] = frozenset(  # its recipe decides
+        (
+            "width", "layers", "dropout", "init", "teacher_forcing", "teacher_draw", "epoch", "lengths", "batch",
+            "learning_rate", "weight_decay", "restart", "schedule", "adaptive", "stream_rows",
+        )
+    )  # fmt: skip
     knowledge_type: ClassVar[type[PlannerKnowledge]] = PlannerKnowledge
     group: ClassVar[int] = 512  # padding is cheap here, and its tables are made once per group
 
