@@ -16,8 +16,8 @@ from torch import Tensor
 from trainer.data.contract import Contract
 from trainer.data.encode import Pairs
 from trainer.game.accuracy import Scores
-from trainer.game.baselines import Rules
 from trainer.game.environment import Verdict
+from trainer.game.rules import Rules
 
 CHUNK = 1024  # games played at once
 

@@ -11,8 +11,8 @@ from trainer.core.errors import BadData, InvalidConfig, MissingShards
 from trainer.core.progress import Reporter
 from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset
-from trainer.game.baselines import rules_of, without_padding
 from trainer.game.environment import Verdict
+from trainer.game.rules import rules_of, without_padding
 from trainer.models.layers import IMPOSSIBLE
 from trainer.models.zoo import MODELS, build_model, open_demonstrations
 from trainer.training.fit import train
@@ -124,6 +124,14 @@ def test_rounds_of_tags_are_the_plain_ones(lessons):
     wrong = actions[:1].clone()
     wrong[0, 0] = contract.action_ids["DELETE"]
     assert rules.step(ids[:1], lengths[:1], wrong)[2].item() == Verdict.WRONG_KIND
+    for place in (0, 1):
+        bos = actions[:1].clone()
+        bos[0, place] = len(contract.actions)  # an unschooled model may say it
+        after, sizes, verdict = rules.step(ids[:1], lengths[:1], bos)
+        assert verdict.item() == Verdict.WRONG_KIND and words(contract, after, sizes) == [list(cases[0][0])]
+    bos = torch.full_like(actions[:1], keep)
+    bos[0, -1] = len(contract.actions)  # behind the last token it means nothing
+    assert len(cases[0][0]) < contract.max_state and rules.step(ids[:1], lengths[:1], bos)[2].item() == Verdict.DONE
 
 
 def test_a_text_ends_with_done_or_with_the_steps(lessons):
@@ -163,7 +171,9 @@ def test_padding_costs_nothing_and_scores_do_not_depend_on_it(tmp_path, model):
         ends = (batch.actions == contract.action_ids["DONE"]).int().argmax(1)
         behind = torch.arange(contract.action_length) > ends[:, None]
     assert behind.any() and not gold[behind].any() and (gold[~behind] < 0).all()
-    assert (taught >= IMPOSSIBLE).any() and torch.isfinite(taught).all()
+    sure = taught[behind]  # (places behind the end, v): certain of one token
+    assert ((sure == 0).sum(1) == 1).all() and ((sure == 0) | (sure == IMPOSSIBLE)).all()
+    assert torch.isfinite(taught).all()
 
 
 @pytest.mark.parametrize("model", BASELINES)
