@@ -18,6 +18,7 @@ from trainer.data.contract import Contract
 from trainer.data.demonstrations import Demonstrations
 from trainer.game.environment import Splices, splice
 from trainer.game.replay import check_trajectories
+from trainer.models.layers import IMPOSSIBLE
 from trainer.models.planner.decoding import NextEdits, decode_opened, decode_scripts, decode_spans
 from trainer.models.planner.edit_classes import EditClasses
 from trainer.models.planner.knowledge import PlannerKnowledge, study
@@ -174,7 +175,7 @@ class Planner(Policy):
                 entropy = -(chances.exp() * chances).sum(1)
                 if removed:
                     own = old.gather(1, starts[:, None])
-                    told = [chances.scatter(1, own, -20.0).amax(1), entropy, chances.gather(1, own)[:, 0]]
+                    told = [chances.scatter(1, own, IMPOSSIBLE).amax(1), entropy, chances.gather(1, own)[:, 0]]
                 else:
                     told = [chances.amax(1), entropy]
                 first = GAP_FEATURES * removed
