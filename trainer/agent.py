@@ -19,21 +19,22 @@ import torch
 
 from trainer.core.device import Runtime, find_device
 from trainer.core.errors import BadData, InvalidText
+from trainer.core.files import digest
 from trainer.core.format import DELETE, SplitName, detokenize, tokenize
 from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset
 from trainer.data.encode import Pairs, load_pairs
 from trainer.data.hub import HubFiles, hub_id
 from trainer.data.places import check_url
-from trainer.game.baselines import rules_of
 from trainer.game.moves import Move, read_moves
 from trainer.game.play import GameStep, Observer, ending, play, score
+from trainer.game.rules import rules_of
 from trainer.models.policy import Policy
 from trainer.models.zoo import build_model, count_parameters
-from trainer.training.checkpoint import digest, load_checkpoint, load_weights, most_bytes
-from trainer.training.run import Description
+from trainer.training.checkpoint import load_checkpoint, load_weights, most_bytes
+from trainer.training.run import BEST, CONFIG, PUBLISHED, Description
 
-WEIGHTS = ("model.safetensors", "best.safetensors")  # as published, as in a run folder
+WEIGHTS = (PUBLISHED, BEST)
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Agent:
     def from_pretrained(cls, where: str | Path, device: str = "cpu") -> Agent:
         """Load a run folder, a published folder, or a hub id (``org/name``, ``hf://org/name@revision``)."""
         folder = find_folder(str(where))
-        description = Description.read(folder / "config.json")
+        description = Description.read(folder / CONFIG)
         found = [folder / name for name in WEIGHTS if (folder / name).exists()]
         if not found:
             raise BadData(f"{where}: no weights yet; the first validation writes them")
@@ -128,10 +129,8 @@ class Agent:
         return state
 
     def marked(self, game: Game, number: int) -> str:
-        """The state after a move, with the change in brackets."""
+        """The state after a move that was applied, with the change in brackets."""
         move = game.moves[number]
-        if move.verdict != "applied":
-            return detokenize(move.state, self.contract.tokens)
         after = game.moves[number + 1].state if number + 1 < len(game.moves) else None
         state = after if after is not None else tokenize(game.text, self.contract.tokens)
         if self.contract.game != "edits":  # many places at once
@@ -186,7 +185,7 @@ def find_folder(where: str) -> Path:
         raise BadData(f"{where}: no such run folder")
     files = HubFiles(where, name, "model")
     try:
-        files.fetch("config.json")
-        return files.fetch("model.safetensors").parent
+        files.fetch(CONFIG)
+        return files.fetch(PUBLISHED).parent
     except FileNotFoundError as error:
         raise BadData(f"{error}: not a published agent") from None

@@ -10,7 +10,7 @@ from trainer.agent import Agent
 from trainer.core.config import Config
 from trainer.core.errors import InvalidConfig
 from trainer.core.progress import Reporter
-from trainer.training.fit import Result, train
+from trainer.training.fit import Result, train_run
 from trainer.training.requested import requested_config
 
 
@@ -56,7 +56,7 @@ def fit(
         config = requested_config(preset, settings)
     elif settings or preset:
         raise InvalidConfig(f"config: cannot be combined with {', '.join(['preset'] if preset else settings)}")
-    result = train(
+    result = train_run(
         data,
         config,
         out,

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from trainer.agent import Agent
+from trainer.core.files import write, write_json
 from trainer.core.format import SplitName
 from trainer.data.dataset import Dataset
 from trainer.data.encode import load_pairs
 from trainer.game.outcomes import Outcomes, expert_actions
-from trainer.training.checkpoint import write, write_json
+from trainer.training.run import RunFolder
 
 
 def evaluate_run(
@@ -20,12 +21,12 @@ def evaluate_run(
 
     The outcomes are written first: a run with an evaluation has both. Results on other data are not written.
     """
-    agent, folder = Agent.from_pretrained(run, device), Path(run)
+    agent, folder = Agent.from_pretrained(run, device), RunFolder(Path(run))
     dataset = Dataset(data or agent.description.dataset)
     pairs = load_pairs(dataset, split, agent.contract)
     outcomes = Outcomes(agent.contract, pairs, expert_actions(dataset, split, agent.contract, pairs))
     result = agent.measure(dataset, split, pairs, limit, outcomes)
-    if folder.is_dir() and not limit and result["own"]:
-        write(folder / f"outcomes-{split}.json", outcomes.to_json())
-        write_json(folder / f"evaluation-{split}.json", result)
+    if folder.path.is_dir() and not limit and result["own"]:
+        write(folder.outcomes(split), outcomes.to_json())
+        write_json(folder.evaluation(split), result)
     return result

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from msgspec import Meta, Struct, structs
 
 from trainer.core.errors import BadData
+from trainer.core.format import SplitName
 from trainer.core.records import convert, plain
 from trainer.game.outcomes import OUTCOMES_FORMAT, GameRecord, Outcome, OutcomesRecord
 from trainer.models.zoo import MODELS
@@ -165,9 +166,9 @@ def check_comparable(records: list[Record]) -> list[Record]:
     return records
 
 
-def read_outcomes(folder: Path, split: str) -> OutcomesRecord:
+def read_outcomes(folder: Path, split: SplitName) -> OutcomesRecord:
     """How the games of a cell's evaluation went."""
-    path = folder / f"outcomes-{split}.json"
+    path = RunFolder(folder).outcomes(split)
     return read_record(path, OutcomesRecord, OUTCOMES_FORMAT) if path.exists() else OutcomesRecord()
 
 
@@ -213,7 +214,8 @@ def shares(pairs: Iterable[tuple[Group, bool]]) -> dict[Group, Share]:
 
 def curve(folder: Path) -> list[Epoch]:
     """The learning curve of a run."""
-    lines = convert(RunFolder(folder).read_metrics(), list[_Metrics], folder / "metrics.jsonl")
+    run = RunFolder(folder)
+    lines = convert(run.read_metrics(), list[_Metrics], run.metrics)
     return [
         Epoch(
             round(line.action_accuracy, 2),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.core.errors import Failed
+from trainer.core.files import write
 from trainer.core.records import plain
 from trainer.report.collect import (
     RESULTS,
@@ -21,12 +22,12 @@ from trainer.report.collect import (
 from trainer.report.figures import ARTISTS, KINDS, draw
 from trainer.report.notes import summary
 from trainer.report.pages import Page, html_page, markdown_page
+from trainer.report.paper import TITLE
 from trainer.report.tables import tables
-from trainer.training.checkpoint import write
 
 
 def report(
-    runs: Path | Sequence[Path], out: Path, title: str = "Text editing as imitation game", timed: bool = True
+    runs: Path | Sequence[Path], out: Path, title: str = TITLE, timed: bool = True
 ) -> tuple[list[Path], list[str]]:
     """Write ``report.html``, ``report.md``, ``results.json`` and ``figures/``; returns the files, and a summary
     for a terminal, line by line.

@@ -33,7 +33,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from trainer.core.config import Config
-from trainer.core.errors import BadData, InvalidConfig
+from trainer.core.errors import InvalidConfig, one_line
+from trainer.core.files import read
+from trainer.core.format import MANIFEST
 from trainer.core.records import convert
 from trainer.data.hub import HUB_ID, SCHEME
 from trainer.data.places import check_url
@@ -81,7 +83,7 @@ class SweepDataset(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def is_built(self) -> bool:
         """Whether it is a finished dataset folder."""
-        return self.is_local and Path(self.path, "manifest.json").is_file()
+        return self.is_local and Path(self.path, MANIFEST).is_file()
 
     def offers(self, task: str, metric: str | None, design: str | None) -> bool:
         """Whether a grid that selects these trains on it."""
@@ -233,11 +235,7 @@ def expand(file: SweepFile, grid: Grid, seeds: tuple[int, ...]) -> Iterator[Grid
 
 def read_values(path: Path) -> dict[str, Any]:
     """The content of a TOML file, or of a YAML file (``.yaml``, ``.yml``), which is loaded without Python objects."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_FILE + 1)
-    except OSError as error:
-        raise BadData(f"{path}: {error.strerror}") from error
+    content = read(path, most=MAX_FILE)
     if len(content) > MAX_FILE:
         raise InvalidConfig(f"{path}: larger than {MAX_FILE:,} bytes")
     try:
@@ -255,7 +253,7 @@ def _parse_yaml(text: str, path: Path) -> dict[str, Any]:
     try:
         values = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InvalidConfig(f"{path}: not valid YAML: {' '.join(str(error).split())[:200]}") from error
+        raise InvalidConfig(f"{path}: not valid YAML: {one_line(error)}") from error
     if not isinstance(values, dict):
         raise InvalidConfig(f"{path}: expected a mapping, got {type(values).__name__}")
     return values

@@ -43,7 +43,7 @@ class Result:
         return {name: value for name, value in values.items() if name not in ("folder", "main", "before")}
 
 
-def train(
+def train_run(
     data: str | Path,
     config: Config,
     out: str | Path,

@@ -15,7 +15,7 @@ from trainer.game.environment import Verdict
 from trainer.game.rules import rules_of, without_padding
 from trainer.models.layers import IMPOSSIBLE
 from trainer.models.zoo import MODELS, build_model, open_demonstrations
-from trainer.training.fit import train
+from trainer.training.fit import train_run
 from trainer.training.presets import preset
 
 QUIET = {"device": "cpu", "reporter": Reporter(quiet=True)}
@@ -44,7 +44,7 @@ def test_every_baseline_learns_its_lessons_by_heart(lessons, tmp_path, model):
         validate_every=50, schedule="cosine", train_on="expert",
         updates=600 if model == "tagging" else 200,  # most tags are KEEP, and teach little
     )  # fmt: skip
-    train(lessons, config, tmp_path / "run", **QUIET)
+    train_run(lessons, config, tmp_path / "run", **QUIET)
     agent = Agent.from_pretrained(tmp_path / "run")
     assert agent.evaluate(split="train")["sequence_accuracy"] == 100
     game = agent.edit(" ".join(pairs_of("edit", 200)[0][0]))
@@ -189,9 +189,9 @@ def test_what_is_missing_or_foreign_is_named(lessons, tmp_path):
     pairs = pairs_of("insert", 8)
     folder = write_dataset(tmp_path / "data", "insert", {"train": pairs, "validation": pairs}, task="aor")
     with pytest.raises(BadData, match="--design tags"):
-        train(folder, preset("cpu", model="tagging"), tmp_path / "run", **QUIET)
+        train_run(folder, preset("cpu", model="tagging"), tmp_path / "run", **QUIET)
     with pytest.raises(InvalidConfig, match="use it without --stream"):
-        train(folder, preset("cpu", model="end2end", stream=True), tmp_path / "run", **QUIET)
+        train_run(folder, preset("cpu", model="end2end", stream=True), tmp_path / "run", **QUIET)
     _, contract, _ = opened(lessons, "tagging")
     with pytest.raises(InvalidConfig, match="model ar plays edits, the data shows tags"):
         build_model(preset("cpu", model="ar", width=16), contract)

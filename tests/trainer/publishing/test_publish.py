@@ -16,10 +16,11 @@ from tests.pages import ATTACK, check_inert, code_blocks, head_and_body
 from tests.trainer.reference import small_dataset
 from trainer.agent import Agent
 from trainer.core.errors import BadData, FolderConflict
+from trainer.core.files import digest
 from trainer.core.progress import Reporter
 from trainer.publishing.publish import publish
-from trainer.training.checkpoint import digest, load_checkpoint, save_checkpoint
-from trainer.training.fit import train as fit
+from trainer.training.checkpoint import load_checkpoint, save_checkpoint
+from trainer.training.fit import train_run
 from trainer.training.presets import preset
 from trainer.training.run import sealed
 
@@ -30,7 +31,7 @@ TEXT = "3 6 2 5"
 def run(datasets, tmp_path_factory):
     folder = tmp_path_factory.mktemp("published") / "run"
     config = preset("cpu", width=16, layers=1, updates=40)
-    fit(datasets["insert"], config, folder, device="cpu", reporter=Reporter(quiet=True))
+    train_run(datasets["insert"], config, folder, device="cpu", reporter=Reporter(quiet=True))
     return folder
 
 
@@ -301,7 +302,7 @@ def test_the_card_says_what_the_model_used(tmp_path, model):
     """And not what stands in the config but was not read."""
     data = small_dataset(tmp_path / "data", "insert", tags=True)
     size = {} if model == "planner" else {"width": 8, "layers": 1}
-    fit(
+    train_run(
         data,
         preset("cpu", model=model, updates=4, **size),
         tmp_path / "run",

@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from tests.trainer.training.test_fit import QUIET, same, weights
+from tests.trainer.runs import QUIET, same, weights
 from trainer.core.config import settings
 from trainer.core.errors import InvalidConfig
 from trainer.models.zoo import MODELS
-from trainer.training.fit import train
+from trainer.training.fit import train_run
 from trainer.training.presets import preset
 from trainer.training.requested import requested_config
 
@@ -31,7 +31,7 @@ def test_what_is_not_read_changes_nothing(datasets, tmp_path, model, design):
     changes |= {"epoch": "steps"} if changes.get("lengths") == "equal" else {}
     changed = replace(usual, **changes)
     for name, config in (("usual", usual), ("changed", changed)):
-        train(datasets[design], config, tmp_path / name, **QUIET)
+        train_run(datasets[design], config, tmp_path / name, **QUIET)
     assert same(weights(tmp_path / "usual", "best"), weights(tmp_path / "changed", "best"))
 
 
