@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from trainer.cli.common import AT_ONCE, FOLDER, device_option, main, preset_option, threads_option, use_threads
+from trainer.report.paper import TITLE
 
 
 @main.command()
@@ -55,7 +56,7 @@ def sweep(
 @main.command()
 @click.argument("runs", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
 @click.option("--out", type=FOLDER, required=True, help="Folder for the report.")
-@click.option("--title", default="Text editing as imitation game", show_default=True, help="Title of the report.")
+@click.option("--title", default=TITLE, show_default=True, help="Title of the report.")
 @click.option("--timing/--no-timing", default=True, show_default=True, help="Measure the inference time of AR*, NAR*.")
 @threads_option
 def report(runs: tuple[Path, ...], out: Path, title: str, timing: bool, threads: int | None) -> None:
