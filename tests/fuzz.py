@@ -182,7 +182,7 @@ class Place:
     """A dataset and runs on it: each input changes one file, and all is as it was afterwards."""
 
     def __init__(self, root: Path) -> None:
-        from trainer.evaluation import evaluate_run
+        from trainer.agents.evaluation import evaluate_run
         from trainer.core.progress import Reporter
         from trainer.publishing.publish import publish
         from trainer.training.fit import train_run
@@ -239,7 +239,7 @@ class Place:
         if what in ("aegen", "trainer", "run"):
             read_everything(self.data, self.run, what)
         elif what == "evaluate":
-            from trainer.evaluation import evaluate_run
+            from trainer.agents.evaluation import evaluate_run
 
             evaluate_run(self.run, "cpu", str(self.data), rng.choice(["validation", "test"]))
         elif what == "publish":
@@ -284,7 +284,7 @@ def read_everything(data: Path, run: Path, what: str) -> None:
     from aegen.dataset.folder import Folder
     from aegen.dataset.verify import verify
     from aegen.engines.local import Local
-    from trainer.agent import Agent
+    from trainer.agents.agent import Agent
     from trainer.data.dataset import Dataset
     from trainer.data.encode import load_pairs, load_steps
     from trainer.training.run import Description

@@ -32,7 +32,7 @@ from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
 from aegen.publishing.pull import pull
 from tests.test_contract import both
-from trainer.agent import Agent
+from trainer.agents.agent import Agent
 from trainer.core.errors import BadData as BadShards
 from trainer.core.format import STEP_COLUMNS
 from trainer.core.progress import Reporter

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.agent import Agent
+from trainer.agents.agent import Agent
 from trainer.core.config import Config
 from trainer.core.errors import InvalidConfig
 from trainer.core.progress import Reporter

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from tests.trainer.reference import judge
-from trainer.agent import Agent
+from trainer.agents.agent import Agent
 from trainer.core.device import Runtime
 from trainer.core.progress import Reporter
 from trainer.data.batches import MemorySampler

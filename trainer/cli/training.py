@@ -125,7 +125,7 @@ def evaluate(
     \b
     Example: trainer evaluate runs/aor --split test
     """
-    from trainer.evaluation import evaluate_run
+    from trainer.agents.evaluation import evaluate_run
 
     use_threads(threads)
     result = evaluate_run(run, device, data, split, limit or 0)
@@ -164,7 +164,7 @@ def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
     \b
     Example: trainer edit runs/aor "3 6 2 9 3"
     """
-    from trainer.agent import Agent
+    from trainer.agents.agent import Agent
 
     agent = Agent.from_pretrained(run, device)
     lines = [*texts] or read_lines()

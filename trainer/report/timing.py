@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from trainer.agent import Agent
+from trainer.agents.agent import Agent
 from trainer.core.format import MANIFEST
 from trainer.data.dataset import Dataset
 from trainer.data.encode import load_pairs

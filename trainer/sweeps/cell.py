@@ -87,7 +87,7 @@ def run_cell(job: CellJob) -> CellStatus | None:
 
 def train_cell(job: CellJob, out: Path, reporter: Reporter) -> CellResult:
     """Train and evaluate one cell into its run folder."""
-    from trainer.evaluation import evaluate_run
+    from trainer.agents.evaluation import evaluate_run
     from trainer.training.fit import train_run
     from trainer.training.run import Description, RunFolder
 

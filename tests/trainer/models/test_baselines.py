@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.trainer.reference import pairs_of, small_dataset, tag_rounds, tagged, write_dataset
-from trainer.agent import Agent
+from trainer.agents.agent import Agent
 from trainer.core.errors import BadData, InvalidConfig, MissingShards
 from trainer.core.progress import Reporter
 from trainer.data.contract import Contract

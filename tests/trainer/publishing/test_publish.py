@@ -14,7 +14,7 @@ import torch
 from tests.hub import Hub, Repository
 from tests.pages import ATTACK, check_inert, code_blocks, head_and_body
 from tests.trainer.reference import small_dataset
-from trainer.agent import Agent
+from trainer.agents.agent import Agent
 from trainer.core.errors import BadData, FolderConflict
 from trainer.core.files import digest
 from trainer.core.progress import Reporter

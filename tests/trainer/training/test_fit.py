@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 
 from tests.trainer.reference import pairs_of, small_dataset, write_dataset
 from tests.trainer.runs import QUIET, Stop, Stopper, same, story, weights
-from trainer.agent import Agent
+from trainer.agents.agent import Agent
 from trainer.core.config import Config
 from trainer.core.device import Runtime
 from trainer.core.errors import BadData, Failed, FolderConflict, Interrupted, InvalidConfig, TrainerError

@@ -7,7 +7,7 @@ import torch
 
 from tests.trainer.reference import small_dataset
 from tests.trainer.runs import QUIET, Stop, Stopper, same, story, torchrun, weights
-from trainer.agent import Agent
+from trainer.agents.agent import Agent
 from trainer.core.errors import BadData, InvalidConfig
 from trainer.training.checkpoint import load_checkpoint
 from trainer.training.fit import train_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from trainer.agent import Agent
+from trainer.agents.agent import Agent
 from trainer.core.files import write, write_json
 from trainer.core.format import SplitName
 from trainer.data.dataset import Dataset
