@@ -128,7 +128,7 @@ class Loop:
         self.model, self.sampler, self.validation = model.to(runtime.device), sampler, validation
         self.runtime, self.reporter, self.save_every = runtime, reporter, save_every
         self.environment = rules_of(contract, runtime.device)
-        self.optimizer = torch.optim.AdamW(model.parameter_groups(config), lr=config.learning_rate)
+        self.optimizer = torch.optim.AdamW(model.parameter_groups(config), lr=config.learning_rate, fused=True)
         slots = model.targets
         self.adaptive = config.adaptive == "on" or (config.adaptive == "auto" and slots > 2)
         self.weights = torch.full((slots,), 1 / slots, device=runtime.device)
@@ -359,7 +359,7 @@ def step_loss(model: Policy, steps: Steps, runtime: Runtime) -> Tensor:
     result = torch.zeros(3, dtype=torch.float64)
     rows = torch.arange(len(steps))[runtime.rank :: runtime.world]
     rows = rows[steps.lengths[steps.state_of[rows]].argsort(stable=True)]  # of similar length together
-    for chunk in torch.split(rows, 512):
+    for chunk in torch.split(rows, 512) if len(rows) else ():
         batch = steps.batch(chunk).to(runtime.device)
         scores = model.decide(batch.states, batch.lengths)
         loss = negative_log_likelihood(scores, batch.actions).mean(1).sum()

@@ -10,6 +10,17 @@ from trainer.core.errors import InvalidConfig
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"epoch": "pairs"},
     "fast": {"model": "planner", "clip": 1.0, "validate_every": 2},
+    "core-hours": {
+        "width": 128,
+        "dropout": 0.2,
+        "batch": 128,
+        "learning_rate": 2e-3,
+        "updates": 40_000,
+        "restart": 0,
+        "lengths": "equal",
+        "clip": 1.0,
+        "validate_every": 2,
+    },
     # Three and a half minutes of one core for NAR* + TA on AOR. Two runs decided the batch, one seed each and not quite
     # equally long: 38.1 % of the validation's equations with 2,500 of 128 (209 s), 31.1 % with 1,500 of 256 (179 s).
     "cpu": {
