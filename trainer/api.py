@@ -40,9 +40,9 @@ def fit(
     """Train an agent on ``data`` (a dataset folder, a hub id, or a URL) into the folder ``out``.
 
     ``model`` is a name of the zoo, ``preset`` a named set of settings, and every field of :class:`Config` is a keyword;
-    one that the model does not read is refused. Without a preset the machine decides: ``paper`` on a GPU, else ``fast``
-    for the planner and ``cpu`` for other models. A whole ``config`` replaces all of these. With ``resume`` an
-    interrupted run continues and ends with the same weights as an uninterrupted one.
+    one that the model does not read is refused. Without a preset the device decides: on a GPU ``paper``, with NAR*
+    unless told otherwise, else ``fast`` for the planner and ``cpu`` for other models. A whole ``config`` replaces all
+    of these. With ``resume`` an interrupted run continues and ends with the same weights as an uninterrupted one.
 
     >>> run = fit("aes", model="nar-star", width=16, updates=20, out="runs/nar")
     >>> run.updates, run.finished
@@ -53,7 +53,7 @@ def fit(
     if model is not None:
         settings["model"] = model
     if config is None:
-        config = requested_config(preset, settings)
+        config = requested_config(preset, settings, device)
     elif settings or preset:
         raise InvalidConfig(f"config: cannot be combined with {', '.join(['preset'] if preset else settings)}")
     result = train_run(

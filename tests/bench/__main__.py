@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from tests.bench import generation, inference, scaling, startup, training, trajectories
+from tests.bench import generation, inference, scaling, startup, training, trajectories, update
 
 PARTS = {
     "startup": startup.run,
     "generation": generation.run,
     "trajectories": trajectories.run,
     "training": training.run,
+    "update": update.run,
     "inference": inference.run,
     "scaling": scaling.run,
     "sizes": generation.run_sizes,

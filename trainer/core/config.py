@@ -39,9 +39,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         float, Meta(ge=0, le=1, description="Rate of gold tokens that a decoder reads in training.")
     ] = 0.5
     teacher_draw: Annotated[
-        Literal["row", "batch"], Meta(description="Draw teacher forcing for each row, or once for a batch.")
+        Literal["row", "batch"],
+        Meta(description="Draw teacher forcing of an autoregressive decoder for each row, or once for a batch."),
     ] = "row"
-    train_on: Annotated[Literal["augmented", "expert"], Meta(description="Demonstrations to learn from.")] = "augmented"
+    train_on: Annotated[
+        Literal["augmented", "expert", "variants"],
+        Meta(description="Demonstrations to learn from; variants: the expert's, with more sources of each target."),
+    ] = "augmented"
     epoch: Annotated[
         Literal["steps", "pairs"], Meta(description="One epoch passes over all unique steps, or over trajectories.")
     ] = "steps"
@@ -52,18 +56,34 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     epochs: Annotated[int, Meta(ge=1, le=MANY, description="Maximum number of epochs.")] = 4096
     updates: Annotated[int, Meta(ge=0, le=1 << 40, description="Maximum number of updates; 0: no limit.")] = 0
     batch: Annotated[int, Meta(ge=1, le=MANY, description="Steps in one update.")] = 256
+    last_batch: Annotated[
+        Literal["keep", "drop"], Meta(description="Whether an epoch keeps its last batch if that is not full.")
+    ] = "keep"
     learning_rate: Annotated[float, Meta(ge=1e-9, le=10, description="Highest learning rate.")] = 1e-3
     weight_decay: Annotated[float, Meta(ge=0, le=100, description="Decoupled weight decay.")] = 0.0
     restart: Annotated[
         int, Meta(ge=0, le=MANY, description="Epochs in one cosine cycle; 0: one cycle over all updates.")
     ] = 32
     schedule: Annotated[Literal["cosine", "constant"], Meta(description="Learning rate schedule.")] = "cosine"
+    rate_every: Annotated[
+        Literal["update", "epoch"], Meta(description="Set the learning rate at every update, or once an epoch.")
+    ] = "update"
     clip: Annotated[float, Meta(ge=1e-9, description="Largest norm of the gradient.")] = 5.0
     adaptive: Annotated[
         Literal["auto", "on", "off"],
         Meta(description="Weight the slots by their error; auto: if an action has more than two."),
     ] = "auto"
-    select: Annotated[Literal["accuracy", "loss"], Meta(description="Criterion for the best checkpoint.")] = "accuracy"
+    adaptive_scale: Annotated[
+        Literal["sum", "mean"],
+        Meta(description="Adaptive loss: the weighted sum over the slots, or that divided by their number."),
+    ] = "sum"
+    select: Annotated[
+        Literal["accuracy", "loss", "released"],
+        Meta(description="Criterion for the best checkpoint; released: tokens of span edits, else accuracy."),
+    ] = "accuracy"
+    ties: Annotated[
+        Literal["first", "last"], Meta(description="Which of several equally good checkpoints is the best.")
+    ] = "first"
     patience: Annotated[
         int, Meta(ge=1, le=MANY, description="Epochs without a better checkpoint before training stops.")
     ] = 512

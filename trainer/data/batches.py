@@ -80,10 +80,11 @@ class EpochOrder:
         self.seed, self.purpose = config.seed, purpose
         total = len(steps) if self.kind == "steps" else steps.trajectories
         self.order = self._shuffled(total, "order")
-        self.batches = torch.arange(math.ceil(total / size))
+        count = math.ceil(total / size) if config.last_batch == "keep" else max(total // size, 1)
+        self.batches = torch.arange(count)
         if config.lengths == "equal":
             self.order = by_length(self.order, steps.lengths[steps.state_of[self.order]], size)
-            self.batches = self._shuffled(len(self.batches), "batches")
+            self.batches = self._shuffled(count, "batches")
 
     def __len__(self) -> int:
         return len(self.batches)

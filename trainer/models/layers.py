@@ -133,7 +133,8 @@ class Decoder(nn.Module):
     def forward(self, inputs: Tensor, hidden: Hidden) -> tuple[Tensor, Hidden]:
         """Log-probabilities (b, n, v) for inputs (b, n, d), and the hidden state behind the last."""
         with recurrent_precision(inputs.device):
-            said, (h, c) = self.lstm(inputs, (hidden[0][None], hidden[1][None]))
+            inputs, h, c = (part.float() for part in (inputs, *hidden))
+            said, (h, c) = self.lstm(inputs, (h[None], c[None]))
         return self.output(self.dropout(said)).float().log_softmax(-1), (h[0], c[0])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainer.report.collect import Record
-from trainer.report.paper import ABLATION_METRIC, ABLATION_TASK, PAIR, SIZES
+from trainer.report.paper import ABLATION_METRIC, ABLATION_TASK, LENIENT, PAIR, SIZES
 from trainer.report.tables import Order, Table
 
 
@@ -53,6 +53,8 @@ def remarks(found: Table, records: Sequence[Record]) -> list[str]:
         return []
     least, most = min(counts), max(counts)
     lines = [f"Seeds of a figure: {least if least == most else f'{least} to {most}'}."]
+    if any(entry.theirs for row in found.rows for entry in row.cells.values()):
+        lines.append(LENIENT)
     if found.key == "metrics":
         longest: dict[str, int] = {}
         for record in records:

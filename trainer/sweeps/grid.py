@@ -18,7 +18,8 @@ A dataset names its ``metric`` and ``design`` where there is a choice; a grid se
 ``designs``, and otherwise uses the first dataset of each task. A ``path`` is a folder or a URL; a hub id needs its
 scheme: ``hf://org/name``. ``[settings]`` changes the preset for all cells whose model reads them, and ``settings`` of a
 grid for its own cells; a ``label`` tells cells apart that differ only in settings. ``split`` is the split that the
-cells are evaluated on: use ``validation`` for ablations. YAML files have the same keys.
+cells are evaluated on: use ``validation`` for ablations. ``variants = true`` trains on variants, more sources of every
+target, under the label "variants". YAML files have the same keys.
 """
 
 from __future__ import annotations
@@ -111,6 +112,12 @@ class Grid(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seeds: Seeds | None = None
     preset: Text | None = None
     label: Label = ""
+    variants: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.variants and True in self.ta:
+            raise ValueError("variants: they are not augmented; set ta = [false]")
 
 
 class SweepFile(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -136,6 +143,7 @@ class GridCell(Struct, frozen=True):
     settings: dict[str, Setting] = {}
     label: str = ""
     split: Literal["validation", "test"] = "test"
+    variants: bool = False
 
     @property
     def name(self) -> str:
@@ -146,7 +154,8 @@ class GridCell(Struct, frozen=True):
     @property
     def axes(self) -> dict[str, Any]:
         """The settings that the grid decides."""
-        return {"model": self.model, "train_on": "augmented" if self.ta else "expert", "seed": self.seed}
+        train_on = "variants" if self.variants else "augmented" if self.ta else "expert"
+        return {"model": self.model, "train_on": train_on, "seed": self.seed}
 
     @property
     def config(self) -> Config:
@@ -227,8 +236,10 @@ def expand(file: SweepFile, grid: Grid, seeds: tuple[int, ...]) -> Iterator[Grid
         dataset = next((dataset for dataset in file.data if dataset.offers(task, metric, design)), None)
         if dataset is None:
             raise InvalidConfig(f"no [[data]] for {', '.join(part for part in (task, metric, design) if part)}")
-        read = {name: value for name, value in settings.items() if name not in models[model].unread}
-        cell = GridCell(dataset, model, ta, seed, grid.preset or file.preset, read, grid.label, file.split)
+        own = {name: value for name, value in settings.items() if name not in models[model].unread}
+        label = grid.label or ("variants" if grid.variants else "")
+        given = (grid.preset or file.preset, own, label, file.split, grid.variants)
+        cell = GridCell(dataset, model, ta, seed, *given)
         _ = cell.config  # invalid settings are reported before anything runs
         yield cell
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from trainer.core.config import Config
 from trainer.core.errors import BadData, Failed, FolderConflict
 from trainer.core.records import decode
 from trainer.data.dataset import Dataset
@@ -32,11 +33,12 @@ def finished(cell: GridCell, out: Path) -> bool:
     if result is None:
         return False
     requested = cell.config.to_json() | {"split": cell.split}
-    existing = result.settings | {"seed": result.seed, "split": result.split}
+    config = Config.parse(result.settings | {"seed": result.seed}, str(folder))  # settings that came later: by default
+    existing = config.to_json() | {"split": result.split}
     for name, value in requested.items():
-        if value != existing.get(name):
+        if value != existing[name]:
             raise FolderConflict(
-                f"{folder}: existing {name} {existing.get(name)!r}, requested {value!r}; choose another --out"
+                f"{folder}: existing {name} {existing[name]!r}, requested {value!r}; choose another --out"
             )
     if cell.dataset.is_built:
         current = {name: shard.sha256 for name, shard in Dataset(cell.dataset.path).shards.items()}

@@ -27,6 +27,7 @@ from trainer.core.seeding import derive
 from trainer.data.batches import InvalidPosition, Sampler, Update
 from trainer.data.contract import Contract
 from trainer.data.encode import Pairs, Steps
+from trainer.game.accuracy import Scores
 from trainer.game.baselines import rules_of
 from trainer.game.play import pack, score, unpack
 from trainer.models.policy import Policy
@@ -58,6 +59,8 @@ def learning_rate(config: Config, epochs: float, updates: int) -> float:
     """
     if config.schedule == "constant":
         return config.learning_rate
+    if config.rate_every == "epoch":
+        epochs = math.floor(epochs)
     cycle = (epochs % config.restart) / config.restart if config.restart else min(updates / config.updates, 1)
     return config.learning_rate * (1 + math.cos(math.pi * cycle)) / 2
 
@@ -128,7 +131,7 @@ class Loop:
         self.model, self.sampler, self.validation = model.to(runtime.device), sampler, validation
         self.runtime, self.reporter, self.save_every = runtime, reporter, save_every
         self.environment = rules_of(contract, runtime.device)
-        self.optimizer = torch.optim.AdamW(model.parameter_groups(config), lr=config.learning_rate)
+        self.optimizer = torch.optim.AdamW(model.parameter_groups(config), lr=config.learning_rate, fused=True)
         slots = model.targets
         self.adaptive = config.adaptive == "on" or (config.adaptive == "auto" and slots > 2)
         self.weights = torch.full((slots,), 1 / slots, device=runtime.device)
@@ -240,14 +243,16 @@ class Loop:
         due = (at.epoch + 1) % config.validate_every == 0 and self.sampler.ready(at.updates)
         if last or due:
             record["validation"], measure = self._droppable(interrupt, self._validate)
-            record["best"] = at.best is None or measure > at.best
+            better = at.best is None or measure > at.best
+            record["best"] = better or (measure == at.best and config.ties == "last")
             if record["best"]:
                 if self.runtime.main:
                     facts = {"epoch": at.epoch, "updates": at.updates, "validation": record["validation"]}
                     save_checkpoint(self.run.best, self.model.state_dict(), facts)
                 at.best, at.best_epoch = measure, at.epoch  # only once the weights are on the disk
         if self.adaptive:
-            self.weights = slot_weights(accuracy).to(self.runtime.device)
+            scale = 1 if config.adaptive_scale == "sum" else len(accuracy)
+            self.weights = slot_weights(accuracy).to(self.runtime.device) / scale
         self.tally.zero_()
         at.epoch, at.window, at.index = at.epoch + 1, 0, 0
         self._read_clock()
@@ -268,7 +273,15 @@ class Loop:
             "action_accuracy": 100 * right / max(rows, 1),
             "unreadable_steps": self.validation.steps.skipped,
         }
-        return result, scores.key if self.config.select == "accuracy" else -result["loss"]
+        return result, self._measure(scores, result["loss"])
+
+    def _measure(self, scores: Scores, loss: float) -> float:
+        """What the best checkpoint has most of."""
+        if self.config.select == "loss":
+            return -loss
+        # The released code selects by the tokens in its task of spans, AES.
+        spans = "left" in self.contract.slots
+        return scores.token / max(scores.pairs, 1) if spans and self.config.select == "released" else scores.key
 
     def _read_clock(self) -> None:
         self.position.seconds = time.monotonic() - self.since
@@ -280,7 +293,7 @@ class Loop:
             return "updates"
         if at.epoch >= config.epochs:
             return "epochs"
-        if config.select == "accuracy" and at.best == 1:
+        if config.select != "loss" and config.ties == "first" and at.best == 1:
             return "perfection"  # no later checkpoint could be better
         return "patience" if at.epoch - 1 - at.best_epoch >= config.patience else ""
 
@@ -359,7 +372,7 @@ def step_loss(model: Policy, steps: Steps, runtime: Runtime) -> Tensor:
     result = torch.zeros(3, dtype=torch.float64)
     rows = torch.arange(len(steps))[runtime.rank :: runtime.world]
     rows = rows[steps.lengths[steps.state_of[rows]].argsort(stable=True)]  # of similar length together
-    for chunk in torch.split(rows, 512):
+    for chunk in torch.split(rows, 512) if len(rows) else ():
         batch = steps.batch(chunk).to(runtime.device)
         scores = model.decide(batch.states, batch.lengths)
         loss = negative_log_likelihood(scores, batch.actions).mean(1).sum()

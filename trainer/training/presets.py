@@ -1,4 +1,8 @@
-"""Named sets of settings: ``paper`` is the paper's, ``cpu`` a narrower one, ``fast`` the planner with its recipe."""
+"""Named sets of settings.
+
+``paper`` is what the paper says and ``released`` what the authors' code does: hours on a GPU. ``core-hours`` has the
+paper's agents, narrower, for an hour or two of one core, ``cpu`` for minutes; ``fast`` is the planner with its recipe.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,43 @@ from typing import Any
 from trainer.core.config import Config
 from trainer.core.errors import InvalidConfig
 
+PAPER: dict[str, Any] = {
+    "width": 512,
+    "dropout": 0.5,
+    "teacher_forcing": 0.5,
+    "batch": 256,
+    "learning_rate": 1e-3,
+    "schedule": "cosine",
+    "restart": 32,
+    "clip": 5.0,
+    "adaptive": "auto",
+    "select": "loss",
+    "patience": 512,
+    "epoch": "pairs",  # the paper does not say; as released
+}
+RELEASED = PAPER | {
+    "init": "released",
+    "teacher_draw": "batch",
+    "select": "released",
+    "ties": "last",
+    "rate_every": "epoch",
+    "last_batch": "drop",
+    "adaptive_scale": "mean",
+}
 PRESETS: dict[str, dict[str, Any]] = {
-    "paper": {"epoch": "pairs"},
+    "paper": PAPER,
+    "released": RELEASED,
+    "core-hours": {
+        "width": 128,
+        "dropout": 0.2,
+        "batch": 128,
+        "learning_rate": 2e-3,
+        "updates": 40_000,
+        "restart": 0,
+        "lengths": "equal",
+        "clip": 1.0,
+        "validate_every": 2,
+    },
     "fast": {"model": "planner", "clip": 1.0, "validate_every": 2},
     # Three and a half minutes of one core for NAR* + TA on AOR. Two runs decided the batch, one seed each and not quite
     # equally long: 38.1 % of the validation's equations with 2,500 of 128 (209 s), 31.1 % with 1,500 of 256 (179 s).
@@ -23,6 +62,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "validate_every": 2,  # a validation plays all games of a split
     },
 }
+# The earlier work trained its agent with a tenth of the paper's learning rate.
+EARLIER: dict[str, Any] = {"learning_rate": 1e-4}
+EXCEPTIONS = {(name, model): EARLIER for name in ("paper", "released") for model in ("recurrence", "recurrence-star")}
 
 
 def preset(name: str, /, **changes: Any) -> Config:
@@ -35,15 +77,16 @@ def preset(name: str, /, **changes: Any) -> Config:
 
     if name not in PRESETS:
         raise InvalidConfig(f"unknown preset {name!r}; presets: {', '.join(PRESETS)}")
-    model = MODELS.get(str(changes.get("model")))
-    own = model.settings if model else {}
-    return Config.parse({**PRESETS[name], **own, **changes}, f"preset {name}")
+    chosen = str(changes.get("model"))
+    own = MODELS[chosen].settings if chosen in MODELS else {}
+    values = PRESETS[name] | dict(own) | EXCEPTIONS.get((name, chosen), {}) | changes
+    return Config.parse(values, f"preset {name}")
 
 
-def default_preset(settings: dict[str, Any]) -> str:
-    """The preset for this machine and these settings: ``paper`` on a GPU, else ``fast`` where the planner can do it."""
-    import torch
+def default_preset(settings: dict[str, Any], device: str = "auto") -> str:
+    """The preset for a device and these settings: ``paper`` on a GPU, else ``fast`` where the planner can do it."""
+    from trainer.core.device import find_device
 
-    if torch.cuda.is_available():
+    if find_device(device).type == "cuda":
         return "paper"
     return "cpu" if settings.get("model", "planner") != "planner" or settings.get("stream") else "fast"

@@ -11,7 +11,7 @@ from trainer.models.zoo import find_model
 from trainer.training.presets import default_preset, preset
 
 
-def requested_config(preset_name: str | None, given: Mapping[str, Any]) -> Config:
+def requested_config(preset_name: str | None, given: Mapping[str, Any], device: str = "auto") -> Config:
     """The config; a setting that would change nothing is refused, so that nobody waits for its effect.
 
     >>> requested_config("cpu", {"model": "ar", "beam": 8}).beam  # as it would be anyway
@@ -20,7 +20,7 @@ def requested_config(preset_name: str | None, given: Mapping[str, Any]) -> Confi
     Traceback (most recent call last):
     trainer.core.errors.InvalidConfig: field beam: ar does not read it; leave it out
     """
-    name = preset_name or default_preset(dict(given))
+    name = preset_name or default_preset(dict(given), device)
     config = preset(name, **given)
     model = find_model(config.model)
     usual = preset(name, **{key: value for key, value in given.items() if key not in model.unread})

@@ -193,6 +193,7 @@ def test_a_report_says_how_many_seeds_and_whether_the_data_is_smaller_than_the_p
     for name in ("report.md", "report.html"):
         text = unescape((tmp_path / name).read_text())
         assert "Seeds of a figure: 1 to 2." in text
+        assert "by the released evaluator, which also accepts" in text
         assert "AOR here has N = 10, L = 5, D = 200; the paper's has N = 10, L = 5, D = 10,000." in text
 
 

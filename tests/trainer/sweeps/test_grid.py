@@ -52,6 +52,13 @@ def test_a_label_keeps_cells_apart_that_differ_in_settings_alone(insert, tmp_pat
         read_sweep(write_file(tmp_path, insert, **{'title = "Small"': 'split = "train"'}))
 
 
+def test_variants_are_cells_of_their_own(insert, tmp_path):
+    file = write_file(tmp_path, insert, **{"ta = [true]": "ta = [false]\nvariants = true"})
+    cell = read_sweep(file).cells[0]
+    assert (cell.name, cell.label, cell.config.train_on) == ("aor/ar,variants/seed-0", "variants", "variants")
+    assert "--train-on variants" in cell.commands(tmp_path)[0]
+
+
 def test_the_command_of_a_cell_is_the_cell(insert, tmp_path):
     from trainer.cli import main
 
@@ -103,6 +110,7 @@ WRONG = [
     ({"width = 16": "seed = 1"}, "seed is an axis"),
     ({'preset = "cpu"': 'preset = "tpu"'}, "unknown preset 'tpu'"),
     ({'task = "aor"': 'task = "../../escaped"'}, "field data[0].task: expected str matching"),
+    ({"ta = [true]": "ta = [true]\nvariants = true"}, "variants: they are not augmented"),
     ({'models = ["ar", "nar-star"]': 'models = ["tagging"]'}, "tagging cannot be augmented: set ta = [false]"),
 ]
 

@@ -70,6 +70,11 @@ def test_a_finished_cell_is_one_of_the_same_settings_split_and_data(finished, in
     place = shutil.copytree(finished, tmp_path / "place")
     file = write_file(place, insert, updates=2, **ONE)
     assert run_sweep(read_sweep(file), say=quiet) == 0
+    cell = place / "runs/aor/ar+ta/seed-0/cell.json"
+    older = json.loads(cell.read_text())
+    del older["settings"]["lengths"]  # written before there was such a setting
+    cell.write_text(json.dumps(older))
+    assert run_sweep(read_sweep(file), say=quiet) == 0
     file.write_text('split = "validation"\n' + file.read_text())
     with pytest.raises(FolderConflict, match="existing split 'test', requested 'validation'"):
         run_sweep(read_sweep(file), say=quiet)

@@ -38,7 +38,8 @@ class Planner(Policy):
     unread: ClassVar[frozenset[str]] = frozenset(  # its recipe decides
         (
             "width", "layers", "dropout", "init", "teacher_forcing", "teacher_draw", "epoch", "lengths", "batch",
-            "learning_rate", "weight_decay", "restart", "schedule", "adaptive", "stream_rows",
+            "last_batch", "learning_rate", "weight_decay", "restart", "schedule", "rate_every", "adaptive",
+            "adaptive_scale", "stream_rows",
         )
     )  # fmt: skip
     knowledge_type: ClassVar[type[PlannerKnowledge]] = PlannerKnowledge
