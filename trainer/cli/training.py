@@ -35,7 +35,7 @@ def default_by_preset(name: str, default: object) -> str:
     """The default of a setting, with the presets that have another.
 
     >>> default_by_preset("width", 512)
-    '512; cpu: 64'
+    '512; core-hours: 128; cpu: 64'
     """
     others = [f"{preset}: {values[name]}" for preset, values in PRESETS.items() if values.get(name, default) != default]
     return "; ".join([str(default), *others])
