@@ -220,7 +220,7 @@ KINDS = ("auto", "released", "parallel", "csv", "tsv", "jsonl", "parquet", "m2",
 def open_reader(wanted: Import) -> Reader:
     """The reader for these paths: by the asked kind, or by what they look like."""
     paths, kind = wanted.paths, wanted.kind
-    if wanted.pairs:
+    if wanted.pairs is not None:
         return Memory(wanted.pairs)
     if kind not in KINDS:
         raise InvalidSpec(f"kind={kind}: expected one of {', '.join(KINDS)}")
