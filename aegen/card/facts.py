@@ -10,16 +10,17 @@ from aegen import __version__
 from aegen.arithmetic.tasks import TASKS
 from aegen.card.header import Terms, default_config, header
 from aegen.core.errors import BadData
-from aegen.core.format import VERSION
+from aegen.core.format import VERSION, join_state
 from aegen.dataset.commands import commands
 from aegen.dataset.contract import Contract, read_contract
 from aegen.dataset.counts import Counts
+from aegen.dataset.dataset import Dataset, Trajectory
 from aegen.dataset.folder import Folder
 from aegen.dataset.footers import read_counts
 from aegen.dataset.manifest import Manifest
 from aegen.dataset.recipe import Recipe
 from aegen.dataset.shards import open_shard
-from aegen.dataset.show import Trajectory, draw_steps, trajectories
+from aegen.dataset.show import draw_steps
 from aegen.dataset.stats import DEMONSTRATIONS, figures, shared_sources
 from aegen.engines.engine import Engine
 
@@ -124,19 +125,18 @@ def _example(folder: Folder, manifest: Manifest, contracts: Mapping[str, Contrac
     if not contracts:
         return ""
     config, contract = list(contracts.items())[-1]
-    for number, (pair, steps) in enumerate(trajectories(folder, config, "train", manifest)):
-        origin = steps[0][0]
-        if number == MAX_TRIED or (chosen is not None and pair != chosen):
+    for number, one in enumerate(Dataset(folder, manifest).trajectories("train", config)):
+        if number == MAX_TRIED or (chosen is not None and one.pair != chosen):
             break
-        if (origin == 0 and _fits(steps)) or (origin == 1 and pair == chosen):
-            chosen = pair
-            start = "expert" if origin == 0 else "from a shifted state"
-            drawn += [f"pair {pair}, {start}", *draw_steps(contract, steps), ""]
+        if (one.origin == 0 and _fits(one)) or (one.origin == 1 and one.pair == chosen):
+            chosen = one.pair
+            start = "expert" if one.origin == 0 else "from a shifted state"
+            drawn += [f"pair {one.pair}, {start}", *draw_steps(contract, one), ""]
     return "\n".join(drawn).rstrip("\n")
 
 
-def _fits(steps: Trajectory) -> bool:
-    return 1 < len(steps) <= MAX_DRAWN and max(len(state) for _, state, _ in steps) <= MAX_WIDTH
+def _fits(one: Trajectory) -> bool:
+    return 1 < len(one.steps) <= MAX_DRAWN and max(len(join_state(step.state)) for step in one.steps) <= MAX_WIDTH
 
 
 def _shared(folder: Folder, manifest: Manifest, engine: Engine) -> dict[str, int]:

@@ -52,7 +52,7 @@ def default_config(manifest: Manifest) -> str:
 def header(manifest: Manifest, in_memory: dict[tuple[str, str], int], terms: Terms) -> dict[str, Any]:
     """The fields of the YAML head; ``in_memory`` are bytes by config and split."""
     task = manifest.recipe.task
-    rows = sum(info.rows for info in manifest.files.values())
+    rows = manifest.total_rows
     kinds = ["text-editing", "imitation-learning", *(["arithmetic"] if task != "text" else [])]
     return {
         "pretty_name": manifest.recipe.name,

@@ -173,6 +173,12 @@ def read_batches(path: Path | Remote, config: str, columns: list[str] | None = N
         raise BadData(f"{path}: damaged ({first_line(error)})") from None
 
 
+def read_pairs(path: Path | Remote, config: str = "pairs") -> Iterator[tuple[int, str, str]]:
+    """Id, source and target of each row of a shard of pairs or variants."""
+    for batch in read_batches(path, config):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
 def _empty_cells(column: pa.Array) -> bool:
     """Whether something is missing in a column, or within a list of it."""
     return bool(column.null_count) or (pa.types.is_list(column.type) and bool(column.values.null_count))

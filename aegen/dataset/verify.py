@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache, partial
 from hashlib import blake2b
 from pathlib import Path
@@ -28,7 +28,7 @@ from aegen.dataset.folder import Folder
 from aegen.dataset.footers import shard_counts
 from aegen.dataset.manifest import Manifest, file_info
 from aegen.dataset.names import shard_name, shard_parts
-from aegen.dataset.shards import open_shard, read_batches
+from aegen.dataset.shards import open_shard, read_batches, read_pairs
 from aegen.engines.engine import Engine
 from aegen.pairs.spec import Spec
 
@@ -308,7 +308,7 @@ def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int
     """Replay every trajectory through the environment to its pair's goal. Steps seen."""
     kept = min(1 << 16, HELD_TOKENS // (contract.max_state + 1))
     step = lru_cache(maxsize=kept)(contract.environment.step)
-    wanted = _texts(pairs, "variants" if config == "variants_expert" else "pairs")
+    wanted = read_pairs(pairs, "variants" if config == "variants_expert" else "pairs")
     rows, counts = 0, Counts()
     trajectory: tuple[int, int] | None = None
     expected: Tokens | None = None  # the state that the environment says comes next; None at the end of a trajectory
@@ -348,8 +348,3 @@ def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int
         raise wrong("the trajectories end before the pairs do")
     _check_counts(path, config, counts)
     return rows
-
-
-def _texts(pairs: Path, config: str) -> Iterator[tuple[int, str, str]]:
-    for batch in read_batches(pairs, config):
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
