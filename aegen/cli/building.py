@@ -22,7 +22,6 @@ from aegen.cli.common import (
     seed_option,
     shard_option,
     spec_options,
-    working,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +46,7 @@ def generate(
     from aegen.core.progress import bar
     from aegen.pairs.spec import Spec
     from aegen.pipeline import build as pipeline
+    from aegen.pipeline.working import working
 
     spec = Spec(**settings)
     with working(out, engine, workers, scheduler, spec.d) as (folder, started):
@@ -85,6 +85,7 @@ def build(
     from aegen.experts.expert import Expert
     from aegen.pairs.spec import Spec
     from aegen.pipeline import build as pipeline
+    from aegen.pipeline.working import working
 
     spec = Spec(**settings)
     expert = Expert.of(spec.task, metric, design)
@@ -204,15 +205,12 @@ def trajectories(
       aegen trajectories gec --design tags
     """
     from aegen.core.progress import bar
-    from aegen.experts.expert import Expert
-    from aegen.experts.tags import TAGS
     from aegen.pipeline import build as pipeline
+    from aegen.pipeline.working import working
 
     with working(folder, engine, workers, scheduler) as (dataset, started):
-        if design == TAGS.name:
-            return pipeline.add_tags(dataset, metric or "levenshtein", started, bar)
-        expert = Expert.of(dataset.manifest().recipe.task, metric, design)
-        return pipeline.add_expert(dataset, expert, started, bar)
+        used = pipeline.demonstrator(dataset.manifest().recipe.task, metric, design)
+        return pipeline.add_demonstrations(dataset, used, started, bar)
 
 
 @main.command()
@@ -242,6 +240,7 @@ def augment(
     from aegen.core.progress import bar
     from aegen.experts.augment import Augmentation
     from aegen.pipeline import build as pipeline
+    from aegen.pipeline.working import working
 
     augmentation = Augmentation(algorithm, max_edits, max_states, seed)
     with working(folder, engine, workers, scheduler) as (dataset, started):

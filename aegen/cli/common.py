@@ -6,8 +6,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,10 +18,7 @@ from aegen.core import interrupt
 from aegen.core.errors import AegenError, InvalidSpec
 
 if TYPE_CHECKING:
-    from aegen.dataset.folder import Folder
     from aegen.dataset.manifest import Manifest
-    from aegen.engines.engine import Engine
-    from aegen.files.places import Remote
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Errors that another file name or location would fix: wrong use, exit code 2.
@@ -130,15 +126,9 @@ out_option = click.option("--out", type=FOLDER, required=True, help="Output fold
 place_option = click.option(
     "--out", type=PLACE, required=True, help="Output folder, or a URL such as s3://bucket/name."
 )
-workers_option = click.option(
-    "--workers", type=click.IntRange(1, 1024), help="Worker processes; default: chosen by dataset size."
-)
+workers_option = click.option("--workers", type=int, help="Worker processes; default: chosen by dataset size.")
 engine_options = options(
-    click.option(
-        "--engine",
-        type=click.Choice(["local", "dask"]),
-        help="Where the workers run; default: local, or dask with --scheduler.",
-    ),
+    click.option("--engine", help="Where the workers run: local or dask; default: local, or dask with --scheduler."),
     workers_option,
     click.option("--scheduler", help="dask: address of the cluster's scheduler, for example tcp://host:8786."),
 )
@@ -171,22 +161,6 @@ augment_options = options(
 )
 
 
-@contextmanager
-def working(
-    place: Path | Remote, engine: str | None, workers: int | None, scheduler: str | None, rows: int | None = None
-) -> Iterator[tuple[Folder, Engine]]:
-    """A dataset folder and the engine to work on it."""
-    from aegen.dataset.folder import Folder
-    from aegen.engines.start import start
-
-    if (engine == "dask" or scheduler) and isinstance(place, Path):
-        place = place.absolute()  # workers may have another working directory
-    folder = Folder(place)
-    rows = folder.manifest().rows("pairs") if rows is None else rows
-    with start(engine, workers, scheduler, rows) as started:
-        yield folder, started
-
-
 def report(function: Callable[..., tuple[Manifest, bool]]) -> Callable[..., None]:
     """Print the row counts of the dataset that a command has written."""
 
@@ -198,7 +172,7 @@ def report(function: Callable[..., tuple[Manifest, bool]]) -> Callable[..., None
         if as_json:
             click.echo(json.dumps({"folder": str(folder), "rows": rows, "worked": worked}))
             return
-        counts = ", ".join(f"{count:,} {'pairs' if config == 'pairs' else config}" for config, count in rows.items())
+        counts = ", ".join(f"{count:,} {config}" for config, count in rows.items())
         click.echo(f"{counts} -> {folder}" if worked else f"nothing to do: {folder} is complete ({counts})")
 
     return wrapper

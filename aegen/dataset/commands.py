@@ -10,6 +10,8 @@ from typing import Any
 from aegen.dataset.recipe import Recipe
 from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
+from aegen.experts.tags import METRIC as TAGS_METRIC
+from aegen.experts.tags import TAGS
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Imported, Spec
 
@@ -36,8 +38,8 @@ def _words(recipe: Recipe) -> Iterator[list[str]]:
         if augmented:
             yield ["augment", name, *_options(asdict(augmented), _defaults(Augmentation))]
     if recipe.tags:
-        metric = [] if recipe.tags.metric == "levenshtein" else ["--metric", recipe.tags.metric]
-        yield ["trajectories", name, "--design", "tags", *metric]
+        metric = [] if recipe.tags.metric == TAGS_METRIC else ["--metric", recipe.tags.metric]
+        yield ["trajectories", name, "--design", TAGS.name, *metric]
 
 
 def _spec(spec: Spec) -> Iterator[str]:

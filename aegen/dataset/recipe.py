@@ -12,6 +12,7 @@ from aegen.core.records import convert, plain
 from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
 from aegen.experts.metrics import load_metric
+from aegen.experts.tags import METRIC as TAGS_METRIC
 from aegen.pairs.spec import Imported, Spec
 
 # What the shards of a config depend on.
@@ -52,9 +53,9 @@ class TaggerUsed:
     backend: dict[str, str]
 
     @classmethod
-    def of(cls, metric: str) -> TaggerUsed:
-        """A metric as it runs on this machine."""
-        return cls(metric, load_metric(metric).backend)
+    def of(cls, metric: str | None = None) -> TaggerUsed:
+        """A metric as it runs on this machine; by default that of all taggers."""
+        return cls(metric or TAGS_METRIC, load_metric(metric or TAGS_METRIC).backend)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ class Tagging(Design):
 
 
 TAGS = Tagging("tags", ("tags",))
+METRIC = "levenshtein"  # by default
 
 
 def next_tags(state: Tokens, goal: Tokens, metric: Metric) -> Tokens:

@@ -20,6 +20,7 @@ from aegen.engines.local import Local
 from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
 from aegen.experts.metrics import METRICS
+from aegen.experts.tags import TAGS
 from aegen.pairs.generate import plan
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
@@ -60,6 +61,7 @@ def _generate(recipe: Recipe, folder: Folder, engine: Engine, progress: Progress
         if folder.finished:  # configs that are not requested now stay
             there = folder.manifest()
             recipe, files = there.recipe.updated(recipe), dict(there.files)
+            folder.remove_unlisted(there, recipe)
         files |= write_pairs(recipe, layout, folder, engine, progress)
         return _demonstrate(folder, recipe, files, engine, progress), True
 
@@ -76,10 +78,29 @@ def import_pairs(source: Import, folder: Folder, progress: Progress = silent) ->
         return _finish(folder, recipe, write_imported(source, recipe, counts, folder, progress), Local()), True
 
 
+def demonstrator(task: str, metric: str | None = None, design: str | None = None) -> ExpertUsed | TaggerUsed:
+    """Who demonstrates the pairs of a task: an expert or, with the design ``tags``, a tagger.
+
+    An error if there is no such metric or design, so that a mistake is reported before anything is written.
+
+    >>> demonstrator("text").design, demonstrator("text", design="tags").metric
+    ('edit', 'levenshtein')
+    """
+    return TaggerUsed.of(metric) if design == TAGS.name else ExpertUsed.of(Expert.of(task, metric, design))
+
+
+def add_demonstrations(
+    folder: Folder, used: ExpertUsed | TaggerUsed, engine: Engine, progress: Progress = silent
+) -> Done:
+    """Write expert trajectories, or token-level tags, for the pairs of a finished folder."""
+    pairs = folder.manifest().recipe.pairs
+    recipe = Recipe(pairs, used) if isinstance(used, ExpertUsed) else Recipe(pairs, tags=used)
+    return _add(folder, recipe, engine, progress)
+
+
 def add_expert(folder: Folder, expert: Expert, engine: Engine, progress: Progress = silent) -> Done:
     """Write expert trajectories for the pairs of a finished folder."""
-    recipe = folder.manifest().recipe
-    return _add(folder, Recipe(recipe.pairs, ExpertUsed.of(expert)), engine, progress)
+    return add_demonstrations(folder, ExpertUsed.of(expert), engine, progress)
 
 
 def add_augmented(
@@ -107,8 +128,7 @@ def add_augmented(
 
 def add_tags(folder: Folder, metric: str, engine: Engine, progress: Progress = silent) -> Done:
     """Write token-level tags for the pairs of a finished folder."""
-    recipe = folder.manifest().recipe
-    return _add(folder, Recipe(recipe.pairs, tags=TaggerUsed.of(metric)), engine, progress)
+    return add_demonstrations(folder, TaggerUsed.of(metric), engine, progress)
 
 
 def _add(folder: Folder, recipe: Recipe, engine: Engine, progress: Progress) -> Done:
