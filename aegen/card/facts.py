@@ -58,6 +58,11 @@ class Totals:
     by_config: dict[str, Counts]
     in_memory: dict[tuple[str, str], int]  # bytes by config and split
 
+    @property
+    def capped_pairs(self) -> int:
+        """Pairs whose shifted states are a sample."""
+        return self.contracts["augmented"].capped_pairs if "augmented" in self.contracts else 0
+
 
 def count(folder: Folder, manifest: Manifest, engine: Engine) -> Totals:
     """All counts that a card shows."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aegen.card.companions import check_card
+from aegen.card.facts import count
 from aegen.card.render import write_card
 from aegen.core.description import FileInfo
 from aegen.core.errors import InvalidSpec
@@ -174,5 +175,7 @@ def _demonstrate(
 
 def _finish(folder: Folder, recipe: Recipe, files: dict[str, FileInfo], engine: Engine) -> Manifest:
     """Write the card, then the manifest: a folder with a manifest has everything else."""
-    write_card(folder, Manifest(recipe, files), engine=engine)
-    return folder.finish(recipe, files, engine)
+    manifest = Manifest(recipe, files)
+    totals = count(folder, manifest, engine)
+    write_card(folder, manifest, engine=engine, totals=totals)
+    return folder.finish(replace(manifest, capped_pairs=totals.capped_pairs))
