@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aegen.core.errors import BadData, InvalidSpec, MissingExtra
-from aegen.files.parquet import first_line
+from aegen.core.format import SPLITS
+from aegen.files.places import short
 from aegen.pairs.rows import Reader, Row, digests, lines_of
 from aegen.pairs.spec import InputFile
 from aegen.pairs.tables import Table
@@ -182,9 +183,7 @@ class HubDataset:
         return loaded if isinstance(loaded, dict) else {"": loaded}
 
     def _refused(self, error: Exception) -> BadData:
-        return BadData(
-            f"{self.name}: the package datasets cannot read it ({type(error).__name__}: {first_line(error)})"
-        )
+        return BadData(f"{self.name}: the package datasets cannot read it ({type(error).__name__}: {short(error)})")
 
     def rows(self) -> Iterator[Row]:
         for split, data in self._load().items():
@@ -193,7 +192,7 @@ class HubDataset:
                     raise BadData(
                         f"{self.name}: no column {name!r}; there are {', '.join(map(repr, data.column_names))}"
                     )
-            known = split if split in ("train", "validation", "test") else None
+            known = split if split in SPLITS else None
             for number, (source, target) in enumerate(self._pairs(data), start=1):
                 row = Row(f"{self.name}/{split or 'all'}:{number}", split=known)
                 if isinstance(source, str) and isinstance(target, str):

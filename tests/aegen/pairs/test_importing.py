@@ -338,6 +338,19 @@ def test_a_folder_that_datasets_cannot_read(page, tmp_path, invoke):
     assert "set: the package datasets cannot read it" in errors and len(errors.splitlines()) == 1
 
 
+def test_no_secret_of_a_url_that_datasets_names_is_shown(tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+
+    def fail(*_):
+        raise ConnectionError("no answer\nfrom https://me:word@host/x?key=word")
+
+    monkeypatch.setattr(datasets, "load_dataset", fail)
+    (tmp_path / "set").mkdir()
+    with pytest.raises(BadData, match=r"set: the package datasets cannot read it \(ConnectionError: ") as refused:
+        bring(tmp_path, tmp_path / "set")
+    assert "word" not in str(refused.value) and "\n" not in str(refused.value)
+
+
 def test_rows_that_datasets_cannot_read(tmp_path):
     pytest.importorskip("datasets")
     (tmp_path / "set").mkdir()
