@@ -125,7 +125,8 @@ class Recipe:
         """What to call the dataset: the id of its spec, or the name of the file that it was imported from."""
         if isinstance(self.pairs, Spec):
             return self.pairs.id
-        stem = self.pairs.inputs[0].name.partition(".")[0] if self.pairs.inputs else ""
+        file = self.pairs.inputs[0].name if self.pairs.inputs else ""
+        stem = file.rpartition("/")[2].partition(".")[0]  # of a dataset of the hub without its owner
         return re.sub(r"[^A-Za-z0-9-]+", "-", stem).strip("-") or "dataset"
 
 

@@ -22,7 +22,7 @@ from aegen.core.errors import BadData
 from aegen.core.format import MANIFEST, SPLITS, split_state
 from aegen.core.progress import Progress, silent
 from aegen.core.types import Integers, Tokens
-from aegen.dataset.contract import Contract, read_contract
+from aegen.dataset.contract import Contract, read_contracts
 from aegen.dataset.counts import Counts, count_rows
 from aegen.dataset.folder import Folder
 from aegen.dataset.footers import shard_counts
@@ -39,7 +39,6 @@ Digests = npt.NDArray[np.bytes_]
 DIGEST = np.dtype("S16")
 HELD_TOKENS = 1 << 26  # of states whose outcome is remembered
 SPLIT_PAIRS = (("train", "validation"), ("train", "test"), ("validation", "test"))
-STEP_CONFIGS = ("expert", "variants_expert", "augmented", "tags")
 
 
 def verify(folder: Folder, engine: Engine, progress: Progress = silent) -> Findings:
@@ -75,8 +74,7 @@ def check_whole(folder: Folder, manifest: Manifest) -> tuple[Spec | None, dict[s
     """All but the meaning of the rows: the files, what they say of themselves, and that none is missing."""
     spec = manifest.recipe.spec
     check_files(folder, manifest)
-    steps = [config for config in manifest.configs if config in STEP_CONFIGS]
-    contracts = {config: read_contract(folder, manifest, config) for config in steps}
+    contracts = read_contracts(folder, manifest)
     _check_complete(folder, manifest, spec)
     capped = contracts["augmented"].capped_pairs if "augmented" in contracts else 0
     if manifest.capped_pairs != capped:
@@ -116,7 +114,7 @@ def check_files(folder: Folder, manifest: Manifest) -> None:
 
 def _check_complete(folder: Folder, manifest: Manifest, spec: Spec | None) -> None:
     """Every split of every config is there with all its shards, and generated data is as large as its spec says."""
-    for config in ("pairs", *(config for config in manifest.recipe.tree() if config in STEP_CONFIGS)):
+    for config in manifest.recipe.tree():
         for split in SPLITS if config != "augmented" else ("train",):
             names = manifest.shards(config, split)
             if names != [shard_name(config, split, index, len(names)) for index in range(len(names))] or not names:

@@ -209,7 +209,8 @@ class HubDataset:
 
     def inputs(self) -> tuple[InputFile, ...]:
         content = "-".join(data._fingerprint for data in self._load().values())
-        return (InputFile(Path(self.name).name, content),)
+        there = Path(self.name)
+        return (InputFile(there.name if there.exists() else self.name, content),)
 
 
 SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".m2": "m2"}

@@ -113,10 +113,10 @@ class Spec:
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file that pairs were imported from."""
+    """A file that pairs were imported from, or a dataset that the package ``datasets`` loads."""
 
     name: str
-    sha256: str
+    sha256: str  # of ``datasets`` its fingerprint, which that package makes in its own way
 
 
 @dataclass(frozen=True)
