@@ -13,7 +13,7 @@ from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
-from aegen.pipeline.plan import CALL, Estimate, Stage, estimate
+from aegen.pipeline.plan import CALL, Config, Estimate, Stage, estimate
 
 
 @pytest.mark.parametrize("task,n", [("aor", 20), ("aes", 30), ("aec", 20)])
