@@ -6,8 +6,9 @@ from aegen.card import pictures
 from aegen.card.companions import CARD, CROISSANT, write_companions
 from aegen.card.croissant import croissant
 from aegen.card.facts import Totals, check, count, gather
-from aegen.card.header import Terms
+from aegen.card.header import PAPER_URL, Terms
 from aegen.card.markdown import markdown_templates
+from aegen.core.format import SPLITS
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
 from aegen.engines.engine import Engine
@@ -39,7 +40,7 @@ def render(
     drawn = pictures.draw(counts.by_config) if pictures.can_draw() else {}
     facts = gather(folder, manifest, terms, counts, list(drawn), engine)
     summary, _, _ = TEMPLATES.get_template(f"tasks/{facts.recipe.task}.md").render(spec=None).partition("\n")
-    page = TEMPLATES.get_template("dataset.md").render(vars(facts))
+    page = TEMPLATES.get_template("dataset.md").render(vars(facts) | {"paper": PAPER_URL, "splits": SPLITS})
     return {
         CARD: page.encode(),
         CROISSANT: croissant(manifest, facts.recipe.name, summary, terms.license).encode(),
