@@ -10,7 +10,6 @@ from aegen.core.actions import Design, load_design
 from aegen.core.errors import InvalidSpec
 from aegen.dataset.dataset import Dataset, Step, Trajectory
 from aegen.dataset.folder import Folder
-from aegen.engines.start import start
 from aegen.experts import trajectory as tg
 from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
@@ -19,6 +18,7 @@ from aegen.files.places import SCHEME
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
+from aegen.pipeline.working import working
 
 __all__ = ["Dataset", "Step", "Trajectory", "build", "import_pairs", "load", "trajectory"]
 
@@ -29,9 +29,9 @@ def build(
     *,
     metric: str | None = None,
     design: str | None = None,
-    algorithm: str = "paper",
-    max_edits: int = 10,
-    max_states: int = 1024,
+    algorithm: str = Augmentation.algorithm,
+    max_edits: int = Augmentation.max_edits,
+    max_states: int = Augmentation.max_states,
     workers: int | None = None,
     engine: str | None = None,
     scheduler: str | None = None,
@@ -48,8 +48,7 @@ def build(
     spec = Spec.parse(spec) if isinstance(spec, str) else spec
     expert = Expert.of(spec.task, metric, design)
     augmentation = Augmentation(algorithm, max_edits, max_states, spec.seed)
-    folder = Folder(str(out))
-    with start(engine, workers, scheduler, spec.d) as started:
+    with working(str(out), engine, workers, scheduler, spec.d) as (folder, started):
         pipeline.build(spec, folder, started, expert=expert, augmentation=augmentation)
     return Dataset.open(folder)
 
@@ -65,7 +64,7 @@ def import_pairs(
     """Import text pairs and demonstrate them. As ``aegen import`` and ``aegen trajectories``.
 
     ``pairs`` is an iterable of (source, target), or the path of a file; ``options`` are those of ``aegen import``,
-    for example ``tokens="chars"`` or ``split="80/10/10"``.
+    for example ``tokens="chars"`` or ``split="80/10/10"``. The design ``tags`` makes token-level tags.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -81,10 +80,10 @@ def import_pairs(
             source = Import(tuple(rows), **options)  # type: ignore[arg-type]
         else:
             source = Import(pairs=tuple(_checked(row) for row in rows), **options)
-    folder = Folder(str(out))
-    pipeline.import_pairs(source, folder)
-    with start(None, None, None, folder.manifest().rows("pairs")) as engine:
-        pipeline.add_expert(folder, Expert.of(source.task, metric, design), engine)
+    used = pipeline.demonstrator(source.task, metric, design)  # before the pairs are written
+    pipeline.import_pairs(source, Folder(str(out)))
+    with working(str(out), None, None, None) as (folder, engine):
+        pipeline.add_demonstrations(folder, used, engine)
     return Dataset.open(folder)
 
 

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegen.arithmetic.equation import OPERATORS
 from aegen.arithmetic.tasks import writable_tokens
+from aegen.arithmetic.vocabulary import FIRST_INTEGER_ID, OPEN_ID, SYMBOLS, arithmetic_vocabulary
 from aegen.core.actions import Design, load_design, position
 from aegen.core.environment import Environment
 from aegen.core.errors import MissingExtra
 from aegen.core.format import DONE, OPERATIONS, split_state
 from aegen.core.types import Tokens
-from aegen.dataset.contract import read_contract
+from aegen.dataset.contract import Contract, read_contract
+from aegen.dataset.dataset import Dataset
 from aegen.dataset.folder import Folder
-from aegen.dataset.shards import read_batches
 from aegen.engines.local import Local
 from aegen.experts.expert import Expert
 from aegen.pairs.generate import batches, plan
@@ -68,7 +68,8 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
             self.max_steps = max_steps or (spec.errors if task == "aec" else spec.l) + 1
         else:
             self.pairs, contract = _loaded(Folder(folder), split)
-            self.game, known = contract.environment, contract.state_tokens
+            self.game = Environment(contract.design, contract.writable, contract.max_state)
+            known = contract.state_tokens
             self.max_steps = max_steps or contract.max_steps
         slots = self.game.design.slots
         places = [position(index) for index in range(self.game.max_state + 1)]
@@ -118,8 +119,7 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
         return observation
 
     def _info(self) -> dict[str, Any]:
-        info: dict[str, Any] = {"state": " ".join(self.state), "goal": " ".join(self.goal)}
-        return info
+        return {"state": " ".join(self.state), "goal": " ".join(self.goal)}
 
 
 def _generated(spec: Spec, split: str) -> Iterator[tuple[Tokens, Tokens]]:
@@ -131,22 +131,15 @@ def _generated(spec: Spec, split: str) -> Iterator[tuple[Tokens, Tokens]]:
 
 def _rules(spec: Spec) -> tuple[Design, frozenset[str], int]:
     """Design, vocabulary and the longest state of a task."""
-    known = {*OPERATORS, "=", *map(str, range(2, spec.n + 2))}
+    symbols = SYMBOLS if spec.task == "aes" else SYMBOLS[:OPEN_ID]  # no parentheses elsewhere
+    known = frozenset((*symbols, *arithmetic_vocabulary(spec.n).to_pylist()[FIRST_INTEGER_ID:]))
     longest = {"aor": 2 * spec.l, "aes": 7 * spec.l, "aec": 2 * spec.l + spec.errors}[spec.task]
-    if spec.task == "aes":
-        known |= {"(", ")"}
-    return load_design(Expert.of(spec.task).design), frozenset(known), longest
+    return load_design(Expert.of(spec.task).design), known, longest
 
 
-def _loaded(folder: Folder, split: str) -> tuple[list[tuple[Tokens, Tokens]], Any]:
-    manifest = folder.manifest()
-    pairs = [
-        (split_state(row["source"]), split_state(row["target"]))
-        for name in manifest.shards("pairs", split)
-        for batch in read_batches(folder / name, "pairs")
-        for row in batch.to_pylist()
-    ]
-    return pairs, read_contract(folder, manifest, "expert")
+def _loaded(folder: Folder, split: str) -> tuple[list[tuple[Tokens, Tokens]], Contract]:
+    dataset = Dataset.open(folder)
+    return list(dataset.pairs(split)), read_contract(folder, dataset.manifest, "expert")
 
 
 for _task in ("aor", "aes", "aec"):

@@ -12,7 +12,9 @@ COMPATIBLE = ("MIT", "BSD", "Apache", "PSF", "Python Software Foundation", "ISC"
 # What is not so, and why it is there all the same; a new name here is a decision, not a formality.
 EXCEPTIONS = {
     "codespell": "a spelling checker that developers start; nothing of aegen imports it",
-    "Levenshtein": "imported by `aegen.experts`: whoever distributes aegen together with it is bound by the GPL",
+    "Levenshtein": (
+        "imported by `aegen.experts` and `aegen.dataset`: whoever distributes aegen with it is bound by the GPL"
+    ),
     "python-Levenshtein": "the former name of Levenshtein, which it installs",
     "mlcroissant": "states none; only tests import it",
 }

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aegen.arithmetic.equation import OPERATORS
-from aegen.arithmetic.texts import Pieces, Vocabulary
-from aegen.arithmetic.vocabulary import FIRST_INTEGER_ID
+from aegen.arithmetic.texts import Pieces
+from aegen.arithmetic.vocabulary import FIRST_INTEGER_ID, Vocabulary
 from aegen.columns.ragged import ABSENT
 from aegen.core.actions import Design
 from aegen.core.randomness import SUBSETS, Draws, picked, subsets

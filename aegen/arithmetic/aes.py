@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aegen.arithmetic.equation import ADD, DIVIDE, MULTIPLY, SUBTRACT, is_integer
-from aegen.arithmetic.texts import Pieces, Vocabulary
-from aegen.arithmetic.vocabulary import CLOSE_ID, FIRST_INTEGER_ID, OPEN_ID, integer_ids, integers_of
+from aegen.arithmetic.texts import Pieces
+from aegen.arithmetic.vocabulary import CLOSE_ID, FIRST_INTEGER_ID, OPEN_ID, Vocabulary, integer_ids, integers_of
 from aegen.columns.ragged import ABSENT
 from aegen.core.actions import Design
 from aegen.core.randomness import Draws, Words, below, picked, subsets

@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import ClassVar
 
 from aegen.arithmetic.equation import EQUALS, OPERATORS
-from aegen.arithmetic.texts import Pieces, Vocabulary
+from aegen.arithmetic.texts import Pieces
+from aegen.arithmetic.vocabulary import Vocabulary
 from aegen.core.actions import Design
 from aegen.core.randomness import Draws
 from aegen.core.types import Integers

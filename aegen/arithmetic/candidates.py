@@ -152,11 +152,6 @@ class Equations:
     def __len__(self) -> int:
         return len(self.right)
 
-    @property
-    def numbers(self) -> Integers:
-        """The number of each left side: no two have the same."""
-        return self.prefix * self.space.suffixes + self.suffix
-
 
 class Order:
     """The keyed order of all equations for N and L: positions 0 … size-1, some of them empty.

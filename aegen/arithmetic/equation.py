@@ -78,19 +78,6 @@ def value(tokens: Sequence[str]) -> Fraction | None:
     return None if need_operand or stack else total + term
 
 
-def holds(tokens: Sequence[str]) -> bool:
-    """Whether a token sequence is a true equation, ``expression = expression``.
-
-    >>> holds("- 3 - 6 / 2 + 9 = 3".split()), holds("4 / / 2 = 2".split())
-    (True, False)
-    """
-    if tokens.count(EQUALS) != 1:
-        return False
-    middle = list(tokens).index(EQUALS)
-    left, right = value(tokens[:middle]), value(tokens[middle + 1 :])
-    return left is not None and left == right
-
-
 def largest(n: int, l: int) -> int:
     """A bound of every intermediate number of :func:`fold`.
 

@@ -7,7 +7,8 @@ from typing import ClassVar, Protocol
 from aegen.arithmetic.aec import Aec
 from aegen.arithmetic.aes import Aes
 from aegen.arithmetic.aor import Aor
-from aegen.arithmetic.texts import Pieces, Vocabulary
+from aegen.arithmetic.texts import Pieces
+from aegen.arithmetic.vocabulary import Vocabulary
 from aegen.core.actions import Design
 from aegen.core.randomness import Draws
 from aegen.core.types import Integers

@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from aegen.card.header import PAPER_URL
 from aegen.columns.schemas import SCHEMAS
-from aegen.core.format import VERSION
+from aegen.core.format import SPLITS, VERSION
 from aegen.dataset.manifest import Manifest
 
 TYPES = {pa.int64(): "cr:Int64", pa.int32(): "cr:Int32", pa.int16(): "cr:Int16", pa.string(): "sc:Text"}
@@ -62,7 +63,7 @@ def croissant(manifest: Manifest, name: str, summary: str, licence: str) -> str:
         "name": name,
         "description": summary,
         "license": LICENCES.get(licence, licence),
-        "url": "https://arxiv.org/abs/2210.12276",
+        "url": PAPER_URL,
         "version": f"{VERSION}.0.0",
         "citeAs": "Shi et al. Text Editing as Imitation Game. Findings of EMNLP 2022.",
         "distribution": [_files(config) for config in manifest.configs],
@@ -99,7 +100,7 @@ def _split(config: str) -> dict[str, Any]:
         "source": {
             "fileSet": {"@id": f"{config}-files"},
             "extract": {"fileProperty": "filename"},
-            "transform": {"regex": "^(train|validation|test)-.*$"},
+            "transform": {"regex": f"^({'|'.join(SPLITS)})-.*$"},
         },
     }
 

@@ -10,17 +10,18 @@ from aegen import __version__
 from aegen.arithmetic.tasks import TASKS
 from aegen.card.header import Terms, default_config, header
 from aegen.core.errors import BadData
-from aegen.core.format import VERSION
+from aegen.core.format import VERSION, join_state
 from aegen.dataset.commands import commands
-from aegen.dataset.contract import Contract, read_contract
+from aegen.dataset.contract import Contract, read_contracts
 from aegen.dataset.counts import Counts
+from aegen.dataset.dataset import Dataset, Trajectory
 from aegen.dataset.folder import Folder
 from aegen.dataset.footers import read_counts
 from aegen.dataset.manifest import Manifest
 from aegen.dataset.recipe import Recipe
 from aegen.dataset.shards import open_shard
-from aegen.dataset.show import Trajectory, draw_steps, trajectories
-from aegen.dataset.stats import DEMONSTRATIONS, figures, shared_sources
+from aegen.dataset.show import draw_steps
+from aegen.dataset.stats import figures, shared_sources
 from aegen.engines.engine import Engine
 
 MAX_WIDTH, MAX_DRAWN, MAX_TRIED = 100, 12, 1000  # characters and steps of the example; trajectories tried for it
@@ -57,10 +58,15 @@ class Totals:
     by_config: dict[str, Counts]
     in_memory: dict[tuple[str, str], int]  # bytes by config and split
 
+    @property
+    def capped_pairs(self) -> int:
+        """Pairs whose shifted states are a sample."""
+        return self.contracts["augmented"].capped_pairs if "augmented" in self.contracts else 0
+
 
 def count(folder: Folder, manifest: Manifest, engine: Engine) -> Totals:
     """All counts that a card shows."""
-    contracts = {c: read_contract(folder, manifest, c, engine) for c in DEMONSTRATIONS if c in manifest.configs}
+    contracts = read_contracts(folder, manifest, engine)
     found = read_counts(folder, manifest, engine)
     return Totals(
         contracts,
@@ -93,11 +99,7 @@ def gather(
         configs=manifest.configs,
         shard=manifest.shards(default_config(manifest), "train")[0],
         commands=commands(recipe),
-        versions={
-            "aegen": __version__,
-            "format": VERSION,
-            **(dict(sorted(recipe.expert.backend.items())) if recipe.expert else {}),
-        },
+        versions={"aegen": __version__, "format": VERSION, **_backends(recipe)},
         writer=writer,
         contracts=counts.contracts,
         figures=counts.figures,
@@ -109,34 +111,45 @@ def gather(
     )
 
 
+def _backends(recipe: Recipe) -> dict[str, str]:
+    """The packages that chose between equally short scripts; tags may have been added with others."""
+    found = dict(sorted(recipe.expert.backend.items())) if recipe.expert else {}
+    for package, version in sorted(recipe.tags.backend.items()) if recipe.tags else []:
+        found[package if found.get(package, version) == version else f"{package} (tags)"] = version
+    return found
+
+
+def _shown(contracts: Mapping[str, Contract]) -> str | None:
+    """The config whose vocabulary and trajectories are shown."""
+    return next((config for config in ("augmented", "expert", "tags") if config in contracts), None)
+
+
 def _tokens(contracts: Mapping[str, Contract]) -> list[str]:
     """The state vocabulary of equations, if it is short enough to list."""
-    found = list(contracts.values())[-1:]
-    if not found or not found[0].arithmetic or len(found[0].state_tokens) > MAX_LISTED:
+    config = _shown(contracts)
+    if config is None or not contracts[config].arithmetic or len(contracts[config].state_tokens) > MAX_LISTED:
         return []
-    return sorted(found[0].state_tokens, key=lambda token: (token.isdecimal(), len(token), token))
+    return sorted(contracts[config].state_tokens, key=lambda token: (token.isdecimal(), len(token), token))
 
 
 def _example(folder: Folder, manifest: Manifest, contracts: Mapping[str, Contract]) -> str:
     """One pair's trajectory and one from a shifted state, if there are any that fit a page."""
     drawn: list[str] = []
     chosen = None
-    if not contracts:
+    if (config := _shown(contracts)) is None:
         return ""
-    config, contract = list(contracts.items())[-1]
-    for number, (pair, steps) in enumerate(trajectories(folder, config, "train", manifest)):
-        origin = steps[0][0]
-        if number == MAX_TRIED or (chosen is not None and pair != chosen):
+    for number, one in enumerate(Dataset(folder, manifest).trajectories("train", config)):
+        if number == MAX_TRIED or (chosen is not None and one.pair != chosen):
             break
-        if (origin == 0 and _fits(steps)) or (origin == 1 and pair == chosen):
-            chosen = pair
-            start = "expert" if origin == 0 else "from a shifted state"
-            drawn += [f"pair {pair}, {start}", *draw_steps(contract, steps), ""]
+        if (one.origin == 0 and _fits(one)) or (one.origin == 1 and one.pair == chosen):
+            chosen = one.pair
+            start = "expert" if one.origin == 0 else "from a shifted state"
+            drawn += [f"pair {one.pair}, {start}", *draw_steps(contracts[config], one), ""]
     return "\n".join(drawn).rstrip("\n")
 
 
-def _fits(steps: Trajectory) -> bool:
-    return 1 < len(steps) <= MAX_DRAWN and max(len(state) for _, state, _ in steps) <= MAX_WIDTH
+def _fits(one: Trajectory) -> bool:
+    return 1 < len(one.steps) <= MAX_DRAWN and max(len(join_state(step.state)) for step in one.steps) <= MAX_WIDTH
 
 
 def _shared(folder: Folder, manifest: Manifest, engine: Engine) -> dict[str, int]:

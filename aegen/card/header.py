@@ -14,7 +14,8 @@ from aegen.core.format import SPLITS
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
 
-PAPER = "2210.12276"
+PAPER = "2210.12276"  # on arXiv
+PAPER_URL = f"https://arxiv.org/abs/{PAPER}"
 SCALES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B")
 TERM = re.compile(r"[a-z0-9][a-z0-9.-]*")
 
@@ -52,7 +53,7 @@ def default_config(manifest: Manifest) -> str:
 def header(manifest: Manifest, in_memory: dict[tuple[str, str], int], terms: Terms) -> dict[str, Any]:
     """The fields of the YAML head; ``in_memory`` are bytes by config and split."""
     task = manifest.recipe.task
-    rows = sum(info.rows for info in manifest.files.values())
+    rows = manifest.total_rows
     kinds = ["text-editing", "imitation-learning", *(["arithmetic"] if task != "text" else [])]
     return {
         "pretty_name": manifest.recipe.name,

@@ -11,7 +11,7 @@ from aegen.card.companions import KINDS, LENGTHS
 from aegen.core.errors import MissingExtra
 from aegen.dataset.counts import Counts
 
-COLOURS = {"expert": "#0072b2", "augmented": "#e69f00"}
+COLOURS = {"expert": "#0072b2", "variants_expert": "#56b4e9", "augmented": "#e69f00", "tags": "#009e73"}
 
 
 def can_draw() -> bool:
@@ -31,7 +31,7 @@ def draw(counted: Mapping[str, Counts]) -> dict[str, bytes]:
         pictures[LENGTHS] = _bars(list(map(str, bins)), shares, "steps, including DONE", "% of the trajectories")
     kinds = sorted({kind for found in counted.values() for kind in found.kinds})
     if len(kinds) > 1:
-        shares = {config: _shares(found.kinds, kinds) for config, found in counted.items()}
+        shares = {config: _shares(found.kinds, kinds) for config, found in counted.items() if found.kinds}
         pictures[KINDS] = _bars(kinds, shares, "", "% of the edits")
     return pictures
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from aegen.card import pictures
 from aegen.card.companions import CARD, CROISSANT, write_companions
 from aegen.card.croissant import croissant
-from aegen.card.facts import check, count, gather
-from aegen.card.header import Terms
+from aegen.card.facts import Totals, check, count, gather
+from aegen.card.header import PAPER_URL, Terms
 from aegen.card.markdown import markdown_templates
+from aegen.core.format import SPLITS
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
 from aegen.engines.engine import Engine
@@ -17,23 +18,29 @@ TEMPLATES = markdown_templates("aegen.card")
 
 
 def write_card(
-    folder: Folder, manifest: Manifest, terms: Terms | None = None, engine: Engine | None = None
+    folder: Folder,
+    manifest: Manifest,
+    terms: Terms | None = None,
+    engine: Engine | None = None,
+    totals: Totals | None = None,
 ) -> list[str]:
-    """Render the companions into the folder; returns their names."""
-    made = render(folder, manifest, terms or Terms.of(folder, manifest), engine)
+    """Render the companions into the folder; returns their names. ``totals`` are its counts, if they are known."""
+    made = render(folder, manifest, terms or Terms.of(folder, manifest), engine, totals)
     write_companions(folder, made)
     return list(made)
 
 
-def render(folder: Folder, manifest: Manifest, terms: Terms, engine: Engine | None = None) -> dict[str, bytes]:
+def render(
+    folder: Folder, manifest: Manifest, terms: Terms, engine: Engine | None = None, totals: Totals | None = None
+) -> dict[str, bytes]:
     """The companions by name, from the shards' footers; only the rows of the example are read."""
     engine = engine or Local()
     check(folder, manifest)
-    counts = count(folder, manifest, engine)
+    counts = totals or count(folder, manifest, engine)
     drawn = pictures.draw(counts.by_config) if pictures.can_draw() else {}
     facts = gather(folder, manifest, terms, counts, list(drawn), engine)
     summary, _, _ = TEMPLATES.get_template(f"tasks/{facts.recipe.task}.md").render(spec=None).partition("\n")
-    page = TEMPLATES.get_template("dataset.md").render(vars(facts))
+    page = TEMPLATES.get_template("dataset.md").render(vars(facts) | {"paper": PAPER_URL, "splits": SPLITS})
     return {
         CARD: page.encode(),
         CROISSANT: croissant(manifest, facts.recipe.name, summary, terms.license).encode(),

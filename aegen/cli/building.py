@@ -10,19 +10,21 @@ import click
 
 from aegen.cli.common import (
     FOLDER,
+    IMPORT,
     PLACE,
     augment_options,
     engine_options,
     expert_options,
     json_option,
     main,
+    metric_option,
     out_option,
     place_option,
     report,
     seed_option,
+    setting,
     shard_option,
     spec_options,
-    working,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ def generate(
     from aegen.core.progress import bar
     from aegen.pairs.spec import Spec
     from aegen.pipeline import build as pipeline
+    from aegen.pipeline.working import working
 
     spec = Spec(**settings)
     with working(out, engine, workers, scheduler, spec.d) as (folder, started):
@@ -85,6 +88,7 @@ def build(
     from aegen.experts.expert import Expert
     from aegen.pairs.spec import Spec
     from aegen.pipeline import build as pipeline
+    from aegen.pipeline.working import working
 
     spec = Spec(**settings)
     expert = Expert.of(spec.task, metric, design)
@@ -138,25 +142,21 @@ def plan(
 
 @main.command(name="import")
 @click.argument("paths", nargs=-1, required=True, type=FOLDER)
-@click.option(
+@setting(
+    IMPORT,
     "--kind",
-    default="auto",
-    show_default=True,
-    help="Input format: auto, released, parallel, csv, tsv (unquoted), jsonl, parquet, m2 or datasets.",
+    str,
+    "Input format: auto, released, parallel, csv, tsv (unquoted), jsonl, parquet, m2 or datasets.",
 )
-@click.option(
-    "--task", default="text", show_default=True, help="Task that sets metric, design and rules: text, aor, aes or aec."
-)
-@click.option(
-    "--tokens", default="words", show_default=True, help="Tokens: words (separated by single spaces) or chars."
-)
+@setting(IMPORT, "--task", str, "Task that sets metric, design and rules: text, aor, aes or aec.")
+@setting(IMPORT, "--tokens", str, "Tokens: words (separated by single spaces) or chars.")
 @click.option("--split", help="Split ratio in percent; default: the splits of the input, or 70/15/15.")
-@click.option("--split-by", default="source", show_default=True, help="No two splits share a source, target or pair.")
-@click.option("--source-column", default="source", show_default=True, help="Column of the source texts.")
-@click.option("--target-column", default="target", show_default=True, help="Column of the target texts.")
-@click.option("--annotator", type=int, default=0, show_default=True, help="M2: use the corrections of this annotator.")
+@setting(IMPORT, "--split-by", str, "No two splits share a source, target or pair.")
+@setting(IMPORT, "--source-column", str, "Column of the source texts.")
+@setting(IMPORT, "--target-column", str, "Column of the target texts.")
+@setting(IMPORT, "--annotator", int, "M2: use the corrections of this annotator.")
 @seed_option
-@click.option("--max-tokens", type=int, default=1024, show_default=True, help="Maximum number of tokens per text.")
+@setting(IMPORT, "--max-tokens", int, "Maximum number of tokens per text.")
 @shard_option
 @click.option("--skip-bad", is_flag=True, help="Skip invalid pairs and print their number.")
 @out_option
@@ -184,7 +184,8 @@ def import_(out: Path, paths: tuple[Path, ...], **settings: Any) -> tuple[Manife
 
 @main.command()
 @click.argument("folder", type=PLACE)
-@expert_options
+@metric_option
+@click.option("--design", help="Action design: insert, edit, span, span2, span3 or tags; default: by task.")
 @engine_options
 @json_option
 @report
@@ -204,15 +205,12 @@ def trajectories(
       aegen trajectories gec --design tags
     """
     from aegen.core.progress import bar
-    from aegen.experts.expert import Expert
-    from aegen.experts.tags import TAGS
     from aegen.pipeline import build as pipeline
+    from aegen.pipeline.working import working
 
     with working(folder, engine, workers, scheduler) as (dataset, started):
-        if design == TAGS.name:
-            return pipeline.add_tags(dataset, metric or "levenshtein", started, bar)
-        expert = Expert.of(dataset.manifest().recipe.task, metric, design)
-        return pipeline.add_expert(dataset, expert, started, bar)
+        used = pipeline.demonstrator(dataset.manifest().recipe.task, metric, design)
+        return pipeline.add_demonstrations(dataset, used, started, bar)
 
 
 @main.command()
@@ -242,6 +240,7 @@ def augment(
     from aegen.core.progress import bar
     from aegen.experts.augment import Augmentation
     from aegen.pipeline import build as pipeline
+    from aegen.pipeline.working import working
 
     augmentation = Augmentation(algorithm, max_edits, max_states, seed)
     with working(folder, engine, workers, scheduler) as (dataset, started):

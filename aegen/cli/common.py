@@ -6,9 +6,9 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,10 +19,11 @@ from aegen.core import interrupt
 from aegen.core.errors import AegenError, InvalidSpec
 
 if TYPE_CHECKING:
-    from aegen.dataset.folder import Folder
     from aegen.dataset.manifest import Manifest
-    from aegen.engines.engine import Engine
-    from aegen.files.places import Remote
+
+    Parameter = click.ParamType[Any]
+else:
+    Parameter = click.ParamType  # generic in new versions of click only
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Errors that another file name or location would fix: wrong use, exit code 2.
@@ -30,7 +31,7 @@ WRONG_USE = (PermissionError, FileNotFoundError, FileExistsError, NotADirectoryE
 WRONG_NAME = {errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
 
 
-class Place(click.ParamType[Any]):
+class Place(Parameter):
     """A folder, or a storage URL."""
 
     name = "place"
@@ -106,85 +107,69 @@ def options(*decorators: Callable[[Function], Function]) -> Callable[[Function],
     return decorate
 
 
-seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
-shard_option = click.option(
-    "--rows-per-shard", type=int, default=250_000, show_default=True, help="Maximum number of pairs per shard."
-)
+class Default:
+    """The default of a record's field, which is read when it is needed: importing the record takes a while.
+
+    >>> str(Default(SPEC, "errors")), Default(SPEC, "errors")()
+    ('3', 3)
+    """
+
+    def __init__(self, record: str, field: str) -> None:
+        self.record, self.field = record, field
+
+    def __call__(self) -> Any:
+        module, _, record = self.record.partition(":")
+        return getattr(getattr(import_module(module), record), self.field)
+
+    def __str__(self) -> str:
+        return str(self())
+
+
+def setting(record: str, flag: str, kind: type, help: str) -> Callable[[Function], Function]:
+    """An option that is a field of a record, which holds its default."""
+    default = Default(record, flag.removeprefix("--").replace("-", "_"))
+    return click.option(flag, type=kind, default=default, show_default=True, help=help)
+
+
+SPEC, IMPORT = "aegen.pairs.spec:Spec", "aegen.pairs.importing:Import"
+AUGMENTATION = "aegen.experts.augment:Augmentation"
+seed_option = setting(SPEC, "--seed", int, "Random seed.")
+shard_option = setting(SPEC, "--rows-per-shard", int, "Maximum number of pairs per shard.")
 spec_options = options(
     click.argument("task"),
     click.option("--n", type=int, required=True, help="Number of integers: 2 … N+1."),
     click.option("--l", type=int, required=True, help="Integers per equation, including the right-hand side."),
     click.option("--d", type=int, required=True, help="Number of equations, all splits together."),
     seed_option,
-    click.option(
-        "--split", default="source", show_default=True, help="source: no two splits share a source; paper: random."
-    ),
+    setting(SPEC, "--split", str, "source: no two splits share a source; paper: random."),
     click.option("--division", is_flag=True, help="AES: allow division inside parentheses."),
-    click.option("--errors", type=int, default=3, show_default=True, help="AEC: maximum number of errors per source."),
-    click.option(
-        "--variants", type=int, default=0, show_default=True, help="AES, AEC: additional sources per training target."
-    ),
+    setting(SPEC, "--errors", int, "AEC: maximum number of errors per source."),
+    setting(SPEC, "--variants", int, "AES, AEC: additional sources per training target."),
     shard_option,
 )
 out_option = click.option("--out", type=FOLDER, required=True, help="Output folder.")
 place_option = click.option(
     "--out", type=PLACE, required=True, help="Output folder, or a URL such as s3://bucket/name."
 )
-workers_option = click.option(
-    "--workers", type=click.IntRange(1, 1024), help="Worker processes; default: chosen by dataset size."
-)
+workers_option = click.option("--workers", type=int, help="Worker processes; default: chosen by dataset size.")
 engine_options = options(
-    click.option(
-        "--engine",
-        type=click.Choice(["local", "dask"]),
-        help="Where the workers run; default: local, or dask with --scheduler.",
-    ),
+    click.option("--engine", help="Where the workers run: local or dask; default: local, or dask with --scheduler."),
     workers_option,
     click.option("--scheduler", help="dask: address of the cluster's scheduler, for example tcp://host:8786."),
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+metric_option = click.option(
+    "--metric", help="Edit metric: levenshtein, lcs, span or package.module:function; default: by task."
+)
 expert_options = options(
-    click.option("--metric", help="Edit metric: levenshtein, lcs, span or package.module:function; default: by task."),
+    metric_option,
     click.option("--design", help="Action design: insert, edit, span, span2 or span3; default: by task."),
 )
 augment_options = options(
-    click.option(
-        "--algorithm",
-        default="paper",
-        show_default=True,
-        help="TA as in the paper or in its released code: paper or released.",
-    ),
-    click.option(
-        "--max-edits",
-        type=int,
-        default=10,
-        show_default=True,
-        help="Use all subsets of the edits of a pair with up to this many.",
-    ),
-    click.option(
-        "--max-states",
-        type=int,
-        default=1024,
-        show_default=True,
-        help="Sample at most this many states of a pair with more edits.",
-    ),
+    setting(AUGMENTATION, "--algorithm", str, "TA as in the paper or in its released code: paper or released."),
+    setting(AUGMENTATION, "--max-edits", int, "Use all subsets of the edits of a pair with up to this many."),
+    setting(AUGMENTATION, "--max-states", int, "Sample at most this many states of a pair with more edits."),
 )
-
-
-@contextmanager
-def working(
-    place: Path | Remote, engine: str | None, workers: int | None, scheduler: str | None, rows: int | None = None
-) -> Iterator[tuple[Folder, Engine]]:
-    """A dataset folder and the engine to work on it."""
-    from aegen.dataset.folder import Folder
-    from aegen.engines.start import start
-
-    if (engine == "dask" or scheduler) and isinstance(place, Path):
-        place = place.absolute()  # workers may have another working directory
-    folder = Folder(place)
-    rows = folder.manifest().rows("pairs") if rows is None else rows
-    with start(engine, workers, scheduler, rows) as started:
-        yield folder, started
 
 
 def report(function: Callable[..., tuple[Manifest, bool]]) -> Callable[..., None]:
@@ -198,7 +183,7 @@ def report(function: Callable[..., tuple[Manifest, bool]]) -> Callable[..., None
         if as_json:
             click.echo(json.dumps({"folder": str(folder), "rows": rows, "worked": worked}))
             return
-        counts = ", ".join(f"{count:,} {'pairs' if config == 'pairs' else config}" for config, count in rows.items())
+        counts = ", ".join(f"{count:,} {config}" for config, count in rows.items())
         click.echo(f"{counts} -> {folder}" if worked else f"nothing to do: {folder} is complete ({counts})")
 
     return wrapper

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from aegen.cli.common import PLACE, json_option, main, workers_option
+from aegen.core.format import SPLITS, join_state
+
+if TYPE_CHECKING:
+    from aegen.dataset.dataset import Dataset
 
 
 @main.command()
 @click.argument("folder", type=PLACE)
-@click.option(
-    "--split", type=click.Choice(["train", "validation", "test"]), default="train", show_default=True, help="Split."
-)
+@click.option("--split", type=click.Choice(SPLITS), default=SPLITS[0], show_default=True, help="Split.")
 @click.option(
     "--rows",
     type=click.IntRange(1),
@@ -37,48 +40,35 @@ def show(folder: Path, split: str, rows: int, config: str | None, as_json: bool)
     \b
     Example: aegen show aor --rows 1
     """
+    from aegen.dataset.dataset import Dataset
     from aegen.dataset.folder import Folder
     from aegen.dataset.show import draw_pairs, draw_trajectories, plain
-    from aegen.dataset.show import trajectories as all_trajectories
 
-    dataset = Folder(folder)
-    there = [name for name in dataset.manifest().configs if name != "variants"]
+    dataset = Dataset.open(Folder(folder))
     if config is None:
-        config = (
-            "augmented" if "augmented" in there and split == "train" else ("expert" if "expert" in there else "pairs")
-        )
+        wanted = ("augmented", "expert") if split == "train" else ("expert",)
+        config = next((name for name in wanted if name in dataset.configs), "pairs")
     if as_json:
-        _show_json(dataset, config, split, rows, all_trajectories)
+        for record in islice(_records(dataset, config, split), rows):
+            click.echo(json.dumps(record, ensure_ascii=False))
         return
     if config == "pairs":
-        lines = draw_pairs(dataset, split, rows)
+        lines = draw_pairs(dataset.folder, split, rows)
     else:
-        lines = draw_trajectories(dataset, config, split, rows, _paint if sys.stdout.isatty() else plain)
+        lines = draw_trajectories(dataset.folder, config, split, rows, _paint if sys.stdout.isatty() else plain)
     for line in lines:
         click.echo(line)
 
 
-def _show_json(dataset: Any, config: str, split: str, rows: int, all_trajectories: Callable[..., Any]) -> None:
-    from itertools import islice
-
-    from aegen.dataset.shards import read_batches
-
+def _records(dataset: Dataset, config: str, split: str) -> Iterator[dict[str, Any]]:
+    """Pairs or trajectories as plain objects."""
     if config == "pairs":
-        names = dataset.manifest().shards("pairs", split)
-        records: Any = (
-            row for name in names for batch in read_batches(dataset / name, "pairs") for row in batch.to_pylist()
-        )
-    else:
-        records = (
-            {
-                "pair": pair,
-                "origin": steps[0][0],
-                "steps": [{"state": state, "action": action} for _, state, action in steps],
-            }
-            for pair, steps in all_trajectories(dataset, config, split)
-        )
-    for record in islice(records, rows):
-        click.echo(json.dumps(record, ensure_ascii=False))
+        for pair, source, target in dataset.pair_rows(split):
+            yield {"id": pair, "source": source, "target": target}
+        return
+    for one in dataset.trajectories(split, config):
+        steps = [{"state": join_state(step.state), "action": step.action} for step in one.steps]
+        yield {"pair": one.pair, "origin": one.origin, "steps": steps}
 
 
 def _paint(text: str, kind: str) -> str:
@@ -132,8 +122,7 @@ def verify(folder: Path, workers: int | None, as_json: bool) -> None:
     from aegen.engines.start import start
 
     dataset = Folder(folder)
-    rows = sum(info.rows for info in dataset.manifest().files.values())
-    with start(None, workers, None, rows) as engine:
+    with start(workers=workers, rows=dataset.manifest().total_rows) as engine:
         findings = check(dataset, engine, bar)
     if as_json:
         click.echo(json.dumps(findings))

@@ -64,8 +64,7 @@ def publish(folders: tuple[Path, ...], dry_run: bool, workers: int | None, as_js
     from aegen.publishing.publish import targets
 
     for folder, target in targets(list(folders), **settings):
-        rows = sum(info.rows for info in folder.manifest().files.values())
-        with start(None, workers, None, rows) as engine:
+        with start(workers=workers, rows=folder.manifest().total_rows) as engine:
             done = send(folder, target, engine, bar, dry_run)
         if as_json:
             click.echo(json.dumps({"to": done.to, "files": done.files, "changed": done.changed, "commit": done.commit}))

@@ -17,7 +17,7 @@ class AegenError(Exception):
 
 
 class InvalidSpec(AegenError):
-    """A benchmark that cannot exist: the message says which value, and what would be right."""
+    """A setting that is wrong or cannot be combined: the message says which value, and what would be right."""
 
 
 class InvalidEdit(AegenError):

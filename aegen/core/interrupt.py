@@ -16,7 +16,7 @@ MESSAGE = "interrupted; finished files are kept; rerun the command to continue"
 
 
 def install() -> None:
-    """Until the command runs, Ctrl-C ends the process at once; a background job, which ignores it, still does."""
+    """Until the command runs, Ctrl-C ends the process at once; a background job goes on ignoring it."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, leave)
 
@@ -50,6 +50,29 @@ def leaving() -> Iterator[None]:
     finally:
         if ours:
             signal.signal(signal.SIGINT, _raise_once)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Delay Ctrl-C to the end of the block, and keep it from the processes started in the block for good.
+
+    A terminal sends it to all processes of a command, and one that is just starting would print a traceback.
+    """
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # first, since it unblocks the signal when it starts
+    asked: list[int] = []
+    main = threading.current_thread() is threading.main_thread()  # no other thread is ever interrupted
+    before = signal.signal(signal.SIGINT, lambda number, _: asked.append(number)) if main else None
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if main:
+            signal.signal(signal.SIGINT, before)
+    if asked:
+        signal.raise_signal(signal.SIGINT)
 
 
 def leave(number: int, frame: FrameType | None) -> None:

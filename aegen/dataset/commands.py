@@ -10,6 +10,9 @@ from typing import Any
 from aegen.dataset.recipe import Recipe
 from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
+from aegen.experts.metrics import METRICS
+from aegen.experts.tags import METRIC as TAGS_METRIC
+from aegen.experts.tags import TAGS
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Imported, Spec
 
@@ -34,10 +37,12 @@ def _words(recipe: Recipe) -> Iterator[list[str]]:
         if recipe.expert:
             yield ["trajectories", name, *_expert(recipe)]
         if augmented:
-            yield ["augment", name, *_options(asdict(augmented), _defaults(Augmentation))]
+            # The command runs a metric that aegen does not bring only if it is named.
+            metric = ["--metric", recipe.expert.metric] if recipe.expert and recipe.expert.metric not in METRICS else []
+            yield ["augment", name, *metric, *_options(asdict(augmented), _defaults(Augmentation))]
     if recipe.tags:
-        metric = [] if recipe.tags.metric == "levenshtein" else ["--metric", recipe.tags.metric]
-        yield ["trajectories", name, "--design", "tags", *metric]
+        metric = [] if recipe.tags.metric == TAGS_METRIC else ["--metric", recipe.tags.metric]
+        yield ["trajectories", name, "--design", TAGS.name, *metric]
 
 
 def _spec(spec: Spec) -> Iterator[str]:

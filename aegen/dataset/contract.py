@@ -9,6 +9,7 @@ from aegen.core.actions import Design, load_design
 from aegen.core.description import StepsDescription, merge
 from aegen.core.environment import Environment
 from aegen.core.errors import BadData, InvalidSpec
+from aegen.core.format import COLUMNS, STEP_COLUMNS
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
 from aegen.dataset.shards import read_description_of
@@ -16,6 +17,8 @@ from aegen.engines.engine import Engine, bundled
 from aegen.engines.local import Local
 from aegen.experts.tags import TAGS, TaggingGame
 from aegen.files.places import Remote
+
+STEP_CONFIGS = tuple(config for config, columns in COLUMNS.items() if columns is STEP_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,22 @@ class Contract:
         )
 
     @property
+    def action_length(self) -> int:
+        """Tokens of an action, at most: a round of tags has one for the beginning and one for each token."""
+        return self.max_state + 1 if self.design is TAGS else len(self.design.slots)
+
+    @property
     def environment(self) -> Environment | TaggingGame:
         """The game as these demonstrations play it."""
         if self.design is TAGS:
             return TaggingGame(self.writable, self.max_state)
         return Environment(self.design, self.writable, self.max_state)
+
+
+def read_contracts(folder: Folder, manifest: Manifest, engine: Engine | None = None) -> dict[str, Contract]:
+    """The contracts of all demonstrations that there are."""
+    there = [config for config in STEP_CONFIGS if config in manifest.configs]
+    return {config: read_contract(folder, manifest, config, engine) for config in there}
 
 
 def read_contract(folder: Folder, manifest: Manifest, config: str, engine: Engine | None = None) -> Contract:

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from aegen.core.errors import InvalidSpec
-from aegen.core.format import SplitName, split_state
+from aegen.core.errors import BadData, InvalidSpec
+from aegen.core.format import DONE, KEEP, split_state
 from aegen.core.types import Tokens
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
-from aegen.dataset.shards import read_batches
-from aegen.dataset.show import trajectories
+from aegen.dataset.shards import read_batches, read_pairs
 from aegen.dataset.stats import stats
 from aegen.dataset.verify import verify
-from aegen.engines.start import local
+from aegen.engines.start import start
+from aegen.experts.tags import TAGS
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """The steps from one start state to the goal of its pair; the last action is DONE."""
+    """The steps from one start state to the goal of its pair; the last action is DONE, or a round of KEEP."""
 
     pair: int
     origin: int  # 0: the pair's own source; k: its k-th shifted state
@@ -67,24 +67,34 @@ class Dataset:
         """Its configs, for example pairs, expert and augmented."""
         return self.manifest.configs
 
-    def rows(self, config: str, split: SplitName | None = None) -> int:
+    def rows(self, config: str, split: str | None = None) -> int:
         """How many rows a config has."""
         return self.manifest.rows(config, split)
 
-    def pairs(self, split: SplitName) -> Iterator[tuple[Tokens, Tokens]]:
-        """Source and target of each pair, as tokens."""
+    def pair_rows(self, split: str) -> Iterator[tuple[int, str, str]]:
+        """Id, source and target of each pair, as the shards hold them."""
         for name in self.manifest.shards("pairs", split):
-            for batch in read_batches(self.folder / name, "pairs", ["source", "target"]):
-                for source, target in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                    yield split_state(source), split_state(target)
+            yield from read_pairs(self.folder / name)
 
-    def trajectories(self, split: SplitName, config: str = "expert") -> Iterator[Trajectory]:
+    def pairs(self, split: str) -> Iterator[tuple[Tokens, Tokens]]:
+        """Source and target of each pair, as tokens."""
+        for _, source, target in self.pair_rows(split):
+            yield split_state(source), split_state(target)
+
+    def trajectories(self, split: str, config: str = "expert") -> Iterator[Trajectory]:
         """The demonstrations of a split: ``expert``, or ``augmented`` with those from shifted states."""
         if config not in self.configs:
             raise InvalidSpec(f"{self.path}: no config {config}; existing: {', '.join(self.configs)}")
-        for pair, steps in trajectories(self.folder, config, split, self.manifest):
-            made = tuple(Step(split_state(state), tuple(action)) for _, state, action in steps)
-            yield Trajectory(pair, steps[0][0], made)
+        steps: list[Step] = []
+        for name in self.manifest.shards(config, split):
+            for batch in read_batches(self.folder / name, config):
+                for row in batch.to_pylist():
+                    if not row["action"]:
+                        raise BadData(f"{self.folder / name}: a step without an action")
+                    steps.append(Step(split_state(row["state"]), tuple(row["action"])))
+                    if row["action"][0] == DONE or (config == TAGS.name and set(row["action"]) == {KEEP}):
+                        yield Trajectory(row["pair"], row["origin"], tuple(steps))
+                        steps = []
 
     def stats(self) -> dict[str, Any]:
         """Counts: sizes, overlap between the splits, the paper's data table."""
@@ -92,4 +102,5 @@ class Dataset:
 
     def verify(self) -> dict[str, int]:
         """Check hashes, schemas and the meaning of every row; an error names the first fault."""
-        return verify(self.folder, local(None, self.manifest.total_rows))
+        with start(rows=self.manifest.total_rows) as engine:
+            return verify(self.folder, engine)

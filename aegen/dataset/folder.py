@@ -6,20 +6,18 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from aegen.columns.schemas import SCHEMAS
-from aegen.core.description import FileInfo, Provenance, StepsDescription
+from aegen.core.description import FileInfo, Provenance
 from aegen.core.errors import BadData, Failed, FolderConflict, InvalidSpec
 from aegen.core.format import MANIFEST, MAX_MANIFEST
 from aegen.core.locks import lock
 from aegen.dataset.manifest import Manifest, file_info
 from aegen.dataset.recipe import Recipe, differences
 from aegen.dataset.shards import open_shard, read_description_of
-from aegen.engines.engine import Engine, bundled
-from aegen.engines.local import Local
 from aegen.files.atomic import PART, AtomicFile, remove_abandoned_uploads
 from aegen.files.places import Remote, check_regular, file_size, location
 
@@ -95,8 +93,9 @@ class Folder:
                 self._remove_parts()
 
     def _remove_parts(self) -> None:
-        if isinstance(self.path, Remote):
+        if isinstance(self.path, Remote):  # it holds whole files only: these are prepared here
             remove_abandoned_uploads()
+            return
         for part in [*self.path.glob(f".*{PART}"), *self.path.glob(f"*/.*{PART}")]:
             part.unlink(missing_ok=True)
 
@@ -173,17 +172,8 @@ class Folder:
                 raise Failed(f"{self / name}: written by a worker, not visible here: use a folder that all share")
             time.sleep(0.2)
 
-    def finish(self, recipe: Recipe, files: Mapping[str, FileInfo], engine: Engine | None = None) -> Manifest:
+    def finish(self, manifest: Manifest) -> Manifest:
         """Write the manifest, which makes the dataset complete."""
-        augmented = ((self / name,) for name in files if name.startswith("augmented/"))
-        capped = sum(bundled(engine or Local(), _capped, augmented))
-        manifest = Manifest(recipe, dict(files), capped)
         with AtomicFile(self.path / MANIFEST) as aside:
             aside.write_text(manifest.to_json(), encoding="utf-8")
         return manifest
-
-
-def _capped(path: Path | Remote) -> int:
-    described = read_description_of(path, "augmented")
-    assert isinstance(described, StepsDescription)  # by the config
-    return described.capped_pairs

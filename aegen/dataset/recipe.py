@@ -12,6 +12,7 @@ from aegen.core.records import convert, plain
 from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
 from aegen.experts.metrics import load_metric
+from aegen.experts.tags import METRIC as TAGS_METRIC
 from aegen.pairs.spec import Imported, Spec
 
 # What the shards of a config depend on.
@@ -52,9 +53,9 @@ class TaggerUsed:
     backend: dict[str, str]
 
     @classmethod
-    def of(cls, metric: str) -> TaggerUsed:
-        """A metric as it runs on this machine."""
-        return cls(metric, load_metric(metric).backend)
+    def of(cls, metric: str | None = None) -> TaggerUsed:
+        """A metric as it runs on this machine; by default that of all taggers."""
+        return cls(metric or TAGS_METRIC, load_metric(metric or TAGS_METRIC).backend)
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ class Recipe:
         """What to call the dataset: the id of its spec, or the name of the file that it was imported from."""
         if isinstance(self.pairs, Spec):
             return self.pairs.id
-        stem = self.pairs.inputs[0].name.partition(".")[0] if self.pairs.inputs else ""
+        file = self.pairs.inputs[0].name if self.pairs.inputs else ""
+        stem = file.rpartition("/")[2].partition(".")[0]  # of a dataset of the hub without its owner
         return re.sub(r"[^A-Za-z0-9-]+", "-", stem).strip("-") or "dataset"
 
 

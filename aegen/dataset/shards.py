@@ -24,8 +24,8 @@ from aegen.core.records import plain
 from aegen.dataset.counts import Counts, count_rows
 from aegen.dataset.manifest import file_info
 from aegen.files.atomic import AtomicFile
-from aegen.files.parquet import DAMAGED, ROW_GROUP, _parquet, check_footer, first_line, unfolding
-from aegen.files.places import Remote
+from aegen.files.parquet import DAMAGED, ROW_GROUP, check_footer, open_parquet, unfolding
+from aegen.files.places import Remote, short
 
 Description = PairsDescription  # of any shard: that of demonstrations is a kind of it
 
@@ -130,14 +130,14 @@ def open_shard(path: Path | Remote, config: str | None = None) -> tuple[pq.Parqu
     """A shard and its description, checked before any row is read; every error names the file."""
     try:
         check_footer(path)
-        file = _parquet(path)
+        file = open_parquet(path)
         schema, metadata = file.schema_arrow, file.metadata
         raw = (metadata.metadata or {}).get(KEY.encode())
         groups = [metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)]
     except FileNotFoundError:
         raise BadData(f"{path}: missing") from None
     except DAMAGED as error:
-        raise BadData(f"{path}: not a readable Parquet file ({first_line(error)})") from None
+        raise BadData(f"{path}: not a readable Parquet file ({short(error)})") from None
     if not all(0 <= size <= MAX_GROUP for size in groups):
         raise BadData(f"{path}: a row group of {max(groups):,} bytes; expected at most {MAX_GROUP:,}")
     if raw is None:
@@ -170,7 +170,13 @@ def read_batches(path: Path | Remote, config: str, columns: list[str] | None = N
                     raise BadData(f"{path}: a text of more than {MAX_STATE:,} tokens")
                 yield batch
     except DAMAGED as error:
-        raise BadData(f"{path}: damaged ({first_line(error)})") from None
+        raise BadData(f"{path}: damaged ({short(error)})") from None
+
+
+def read_pairs(path: Path | Remote, config: str = "pairs") -> Iterator[tuple[int, str, str]]:
+    """Id, source and target of each row of a shard of pairs or variants."""
+    for batch in read_batches(path, config):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def _empty_cells(column: pa.Array) -> bool:

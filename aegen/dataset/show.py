@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from aegen.core.edits import Splice
-from aegen.core.errors import BadData
-from aegen.core.format import DONE, KEEP, detokenize, split_state, unescape
+from aegen.core.format import detokenize, split_state, unescape
 from aegen.dataset.contract import Contract, read_contract
+from aegen.dataset.dataset import Dataset, Trajectory
 from aegen.dataset.folder import Folder
-from aegen.dataset.manifest import Manifest
-from aegen.dataset.shards import read_batches, read_description_of
+from aegen.dataset.shards import read_description_of
 
 Paint = Callable[[str, str], str]  # (text, "old" or "new") -> text
-Trajectory = list[tuple[int, str, list[str]]]  # (origin, state, action)
 
 
 def plain(text: str, kind: str) -> str:
@@ -24,58 +22,40 @@ def plain(text: str, kind: str) -> str:
 
 def draw_pairs(folder: Folder, split: str, count: int) -> Iterator[str]:
     """The first pairs of a split, in their original text."""
-    manifest = folder.manifest()
-    names = manifest.shards("pairs", split)
+    dataset = Dataset.open(folder)
+    names = dataset.manifest.shards("pairs", split)
     kind = read_description_of(folder / names[0], "pairs").tokens if names else "words"
-    rows = (row for name in names for batch in read_batches(folder / name, "pairs") for row in batch.to_pylist())
-    for row in islice(rows, count):
-        source, target = (detokenize(split_state(row[side]), kind) for side in ("source", "target"))
-        yield f"{row['id']:>6}  {source}  →  {target}"
-
-
-def trajectories(
-    folder: Folder, config: str, split: str, manifest: Manifest | None = None
-) -> Iterator[tuple[int, Trajectory]]:
-    """The trajectories of a config: (pair, steps)."""
-    current: Trajectory = []
-    for name in (manifest or folder.manifest()).shards(config, split):
-        for batch in read_batches(folder / name, config):
-            for row in batch.to_pylist():
-                if not row["action"]:
-                    raise BadData(f"{folder / name}: a step without an action")
-                current.append((row["origin"], row["state"], row["action"]))
-                if row["action"][0] == DONE or (config == "tags" and set(row["action"]) == {KEEP}):
-                    yield row["pair"], current
-                    current = []
+    for pair, *sides in islice(dataset.pair_rows(split), count):
+        source, target = (detokenize(split_state(side), kind) for side in sides)
+        yield f"{pair:>6}  {source}  →  {target}"
 
 
 def draw_trajectories(folder: Folder, config: str, split: str, pairs: int, paint: Paint = plain) -> Iterator[str]:
     """The trajectories of the first pairs that need an edit; of ``augmented`` the expert's and one shifted each."""
-    contract = read_contract(folder, folder.manifest(), config)
+    dataset = Dataset.open(folder)
+    contract = read_contract(folder, dataset.manifest, config)
     drawn: set[int] = set()
-    for pair, steps in trajectories(folder, config, split):
-        origin = steps[0][0]
-        if len(steps) == 1 or origin > 1:
+    for one in dataset.trajectories(split, config):
+        if len(one.steps) == 1 or one.origin > 1:
             continue
-        if pair not in drawn and len(drawn) == pairs:
+        if one.pair not in drawn and len(drawn) == pairs:
             return
-        drawn.add(pair)
-        yield f"pair {pair}, " + ("the expert" if origin == 0 else f"from shifted state {origin}")
-        yield from draw_steps(contract, steps, paint)
+        drawn.add(one.pair)
+        yield f"pair {one.pair}, " + ("the expert" if one.origin == 0 else f"from shifted state {one.origin}")
+        yield from draw_steps(contract, one, paint)
         yield ""
 
 
-def draw_steps(contract: Contract, steps: Trajectory, paint: Paint = plain) -> Iterator[str]:
+def draw_steps(contract: Contract, drawn: Trajectory, paint: Paint = plain) -> Iterator[str]:
     """One line a step: the state with the place of the edit marked, and the action."""
-    width = max(len(_text(contract, split_state(state))) for _, state, _ in steps) + 4
+    width = max(len(_text(contract, step.state)) for step in drawn.steps) + 4
     fresh: range = range(0)
-    for number, (_, state, action) in enumerate(steps):
-        tokens = split_state(state)
-        edit = contract.design.decode(tuple(action))
+    for number, step in enumerate(drawn.steps):
+        edit = contract.design.decode(step.action)
         old = range(edit.start, edit.stop) if isinstance(edit, Splice) else range(0)
-        shown, length = _marked(contract, tokens, old, fresh, paint)
+        shown, length = _marked(contract, step.state, old, fresh, paint)
         fresh = range(edit.start, edit.start + len(edit.new)) if isinstance(edit, Splice) else range(0)
-        yield f"  {number}  {shown}{' ' * (width - length)}  {' '.join(map(unescape, action))}"
+        yield f"  {number}  {shown}{' ' * (width - length)}  {' '.join(map(unescape, step.action))}"
 
 
 def _text(contract: Contract, tokens: tuple[str, ...]) -> str:

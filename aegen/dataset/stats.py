@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from aegen.core.format import SPLITS
-from aegen.dataset.contract import Contract, read_contract
+from aegen.dataset.contract import Contract, read_contracts
 from aegen.dataset.counts import Counts
 from aegen.dataset.folder import Folder
 from aegen.dataset.footers import read_counts
@@ -16,13 +16,11 @@ from aegen.dataset.shards import read_batches
 from aegen.dataset.verify import SPLIT_PAIRS, overlaps
 from aegen.engines.local import Local
 
-DEMONSTRATIONS = ("expert", "augmented")
-
 
 def stats(folder: Folder, distinct: bool = False) -> dict[str, Any]:
     """All figures; distinct training steps only on request, because counting them reads every row."""
     manifest = folder.manifest()
-    contracts = {c: read_contract(folder, manifest, c) for c in DEMONSTRATIONS if c in manifest.configs}
+    contracts = read_contracts(folder, manifest)
     found = figures(manifest, contracts, read_counts(folder, manifest, Local()))
     found |= {"shared sources": shared_sources(folder, manifest)}
     for config in contracts:
@@ -49,7 +47,7 @@ def figures(
             "steps": {split: manifest.rows(config, split) for split in SPLITS},
             "T_max": contract.max_steps,
             "m": contract.max_state,
-            "n": len(contract.design.slots),
+            "n": contract.action_length,
             "state vocabulary": len(contract.state_tokens),
             "action vocabulary": len(contract.action_tokens),
             "metric": contract.metric,

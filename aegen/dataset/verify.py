@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache, partial
 from hashlib import blake2b
 from pathlib import Path
@@ -13,31 +13,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegen.arithmetic.candidates import Space
-from aegen.arithmetic.equation import EQUALS, OPERATORS, fold, integer_type, is_integer, value
+from aegen.arithmetic.equation import DIVIDE, EQUALS, OPERATORS, fold, integer_type, is_integer, value
 from aegen.arithmetic.vocabulary import EQUALS_ID, FIRST_INTEGER_ID, SYMBOLS, arithmetic_vocabulary, integers_of
 from aegen.columns.arrow import of_numbers, to_numbers
 from aegen.columns.ragged import intern
 from aegen.columns.schemas import SCHEMAS
 from aegen.core.errors import BadData
-from aegen.core.format import SPLITS, split_state
+from aegen.core.format import MANIFEST, SPLITS, split_state
 from aegen.core.progress import Progress, silent
 from aegen.core.types import Integers, Tokens
-from aegen.dataset.contract import Contract, read_contract
+from aegen.dataset.contract import Contract, read_contracts
 from aegen.dataset.counts import Counts, count_rows
 from aegen.dataset.folder import Folder
 from aegen.dataset.footers import shard_counts
 from aegen.dataset.manifest import Manifest, file_info
 from aegen.dataset.names import shard_name, shard_parts
-from aegen.dataset.shards import open_shard, read_batches
+from aegen.dataset.shards import open_shard, read_batches, read_pairs
 from aegen.engines.engine import Engine
+from aegen.files.places import Remote
 from aegen.pairs.spec import Spec
 
+Place = Path | Remote
 Findings = dict[str, int]
 Digests = npt.NDArray[np.bytes_]
 DIGEST = np.dtype("S16")
 HELD_TOKENS = 1 << 26  # of states whose outcome is remembered
 SPLIT_PAIRS = (("train", "validation"), ("train", "test"), ("validation", "test"))
-STEP_CONFIGS = ("expert", "variants_expert", "augmented", "tags")
 
 
 def verify(folder: Folder, engine: Engine, progress: Progress = silent) -> Findings:
@@ -46,9 +47,9 @@ def verify(folder: Folder, engine: Engine, progress: Progress = silent) -> Findi
     spec, contracts = check_whole(folder, manifest)
     jobs: list[tuple[Callable[..., int], tuple[object, ...]]] = []
     for name in [name for config in SCHEMAS for name in manifest.shards(config)]:
-        config, split = shard_parts(name)
+        config, _ = shard_parts(name)
         if config in ("pairs", "variants"):
-            jobs.append((check_pairs, (folder / name, config, split, spec)))
+            jobs.append((check_pairs, (folder / name, config, spec)))
             if config == "variants" and spec:
                 jobs.append((check_variants, (folder / name, folder / _pairs_of(name), spec)))
         else:
@@ -73,9 +74,11 @@ def check_whole(folder: Folder, manifest: Manifest) -> tuple[Spec | None, dict[s
     """All but the meaning of the rows: the files, what they say of themselves, and that none is missing."""
     spec = manifest.recipe.spec
     check_files(folder, manifest)
-    steps = [config for config in manifest.configs if config in STEP_CONFIGS]
-    contracts = {config: read_contract(folder, manifest, config) for config in steps}
+    contracts = read_contracts(folder, manifest)
     _check_complete(folder, manifest, spec)
+    capped = contracts["augmented"].capped_pairs if "augmented" in contracts else 0
+    if manifest.capped_pairs != capped:
+        raise BadData(f"{folder / MANIFEST}: field capped_pairs is {manifest.capped_pairs}, the shards say {capped}")
     return spec, contracts
 
 
@@ -111,7 +114,7 @@ def check_files(folder: Folder, manifest: Manifest) -> None:
 
 def _check_complete(folder: Folder, manifest: Manifest, spec: Spec | None) -> None:
     """Every split of every config is there with all its shards, and generated data is as large as its spec says."""
-    for config in ("pairs", *(config for config in manifest.recipe.tree() if config in STEP_CONFIGS)):
+    for config in manifest.recipe.tree():
         for split in SPLITS if config != "augmented" else ("train",):
             names = manifest.shards(config, split)
             if names != [shard_name(config, split, index, len(names)) for index in range(len(names))] or not names:
@@ -129,15 +132,14 @@ def _check_complete(folder: Folder, manifest: Manifest, spec: Spec | None) -> No
 # Pairs
 
 
-def check_pairs(path: Path, config: str, split: str, spec: Spec | None) -> int:
+def check_pairs(path: Place, config: str, spec: Spec | None) -> int:
     """Ids ascend; of generated pairs every equation holds and every source is one of its target. Rows seen."""
     rows, last, counts = 0, -1, Counts()
+    descends = np.less_equal if config == "pairs" else np.less  # the variants of a pair share its id
     for batch in read_batches(path, config):
         ids = to_numbers(batch.column("id"))
-        if batch.column("source").null_count or batch.column("target").null_count:
-            raise BadData(f"{path}: a row without text")
-        if len(ids) and (ids[0] < last or (np.diff(ids) < (config == "pairs")).any()):
-            raise BadData(f"{path}: ids do not ascend at row {rows}")
+        if (bad := np.flatnonzero(descends(ids, np.append(last, ids[:-1])[: len(ids)]))).size:
+            raise BadData(f"{path}: ids do not ascend at row {rows + bad[0]}")
         last = int(ids[-1]) if len(ids) else last
         if spec:
             numbers = equation_numbers(batch.column("target"), spec)
@@ -150,7 +152,7 @@ def check_pairs(path: Path, config: str, split: str, spec: Spec | None) -> int:
     return rows
 
 
-def _check_counts(path: Path, config: str, counted: Counts) -> None:
+def _check_counts(path: Place, config: str, counted: Counts) -> None:
     """The footer's counts are those of the rows."""
     stored = shard_counts(path, config)
     for field in Counts.__struct_fields__:
@@ -183,12 +185,12 @@ def equation_numbers(texts: pa.StringArray, spec: Spec) -> Integers:
     return numbers
 
 
-def _check_sources(path: Path, first: int, batch: pa.RecordBatch, spec: Spec) -> None:
+def _check_sources(path: Place, first: int, batch: pa.RecordBatch, spec: Spec) -> None:
     from Levenshtein import distance
 
     checks: dict[str, Callable[[list[str], list[str]], bool]] = {
         "aor": _is_aor_source,
-        "aes": _is_aes_source,
+        "aes": partial(_is_aes_source, spec),
         "aec": partial(_is_aec_source, spec, distance),
     }
     check = checks[spec.task]
@@ -203,14 +205,19 @@ def _is_aor_source(source: list[str], target: list[str]) -> bool:
     return source == [token for token in target if is_integer(token)]
 
 
-def _is_aes_source(source: list[str], target: list[str]) -> bool:
+def _is_aes_source(spec: Spec, source: list[str], target: list[str]) -> bool:
+    """The target, but for integers written as ``( a o b )`` or ``( - a o b )``."""
     simplified: list[str] = []
-    while "(" in source:
-        start, stop = source.index("("), source.index(")") if ")" in source else 0
-        inside = value(source[start + 1 : stop]) if stop > start else None
-        if inside is None:
-            return False
-        simplified += [*source[:start], str(inside)]
+    operators = OPERATORS if spec.division else OPERATORS[:DIVIDE]
+    while "(" in source and ")" in source:
+        start, stop = source.index("("), source.index(")")
+        match inside := source[start + 1 : stop]:
+            case [a, operator, b] | ["-", a, operator, b] if operator in operators:
+                if not (_is_operand(a, spec.n) and _is_operand(b, spec.n)):
+                    return False
+            case _:
+                return False
+        simplified += [*source[:start], str(value(inside))]
         source = source[stop + 1 :]
     return simplified + source == target
 
@@ -227,13 +234,16 @@ def _is_aec_source(
 
 
 def _is_token(token: str, n: int) -> bool:
-    if token in (*OPERATORS, EQUALS):
-        return True
+    return token in (*OPERATORS, EQUALS) or _is_operand(token, n)
+
+
+def _is_operand(token: str, n: int) -> bool:
+    """Whether a token is an integer in 2 … N+1."""
     fits = is_integer(token) and not token.startswith("0") and len(token) <= len(str(n + 1))
     return fits and 2 <= int(token) <= n + 1
 
 
-def check_variants(path: Path, pairs: Path, spec: Spec) -> int:
+def check_variants(path: Place, pairs: Place, spec: Spec) -> int:
     """Every pair has its variants, in order, with its own id and target. No rows: they are counted elsewhere."""
     table = pa.Table.from_batches(read_batches(pairs, "pairs", ["id", "target"]))
     rows = 0
@@ -304,11 +314,11 @@ def overlaps(folder: Folder, manifest: Manifest) -> dict[str, int]:
 # Demonstrations
 
 
-def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int:
+def check_steps(path: Place, pairs: Place, config: str, contract: Contract) -> int:
     """Replay every trajectory through the environment to its pair's goal. Steps seen."""
     kept = min(1 << 16, HELD_TOKENS // (contract.max_state + 1))
     step = lru_cache(maxsize=kept)(contract.environment.step)
-    wanted = _texts(pairs, "variants" if config == "variants_expert" else "pairs")
+    wanted = read_pairs(pairs, "variants" if config == "variants_expert" else "pairs")
     rows, counts = 0, Counts()
     trajectory: tuple[int, int] | None = None
     expected: Tokens | None = None  # the state that the environment says comes next; None at the end of a trajectory
@@ -348,8 +358,3 @@ def check_steps(path: Path, pairs: Path, config: str, contract: Contract) -> int
         raise wrong("the trajectories end before the pairs do")
     _check_counts(path, config, counts)
     return rows
-
-
-def _texts(pairs: Path, config: str) -> Iterator[tuple[int, str, str]]:
-    for batch in read_batches(pairs, config):
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

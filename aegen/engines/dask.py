@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from aegen.core.errors import AegenError, Failed, InvalidSpec, MissingExtra
+from aegen.core.interrupt import uninterrupted
 from aegen.engines.engine import in_order
-from aegen.engines.local import uninterrupted
 
 Result = TypeVar("Result")
 CONNECT = 10  # seconds until a scheduler or its first worker must have answered

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice, repeat, takewhile
+from itertools import islice, takewhile
 from typing import Any, Protocol, TypeVar
 
 Result = TypeVar("Result")
@@ -29,39 +29,23 @@ class Engine(Protocol):
         """End local workers at once, and return when none of them can write any more."""
 
 
-def bundled(
-    engine: Engine,
-    function: Callable[..., Result],
-    calls: Iterable[tuple[Any, ...]],
-    weights: Iterable[int] | None = None,
-    most: int = BUNDLE,
-) -> Iterator[Result]:
+def bundled(engine: Engine, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
     """``engine.map`` for short calls: sends many together, since sending one takes a cluster longer than running it.
 
-    A bundle ends when the weights of its calls (by default 1 each) reach ``most``.
-
     >>> from aegen.engines.local import Local
-    >>> list(bundled(Local(2), divmod, [(7, 2), (9, 4), (5, 5)], most=2))
+    >>> list(bundled(Local(), divmod, [(7, 2), (9, 4), (5, 5)]))
     [(3, 1), (2, 1), (1, 0)]
     """
     if not engine.parallel:
         yield from engine.map(function, calls)  # holds no more than one result
         return
-    for results in engine.map(_run_bundle, ((function, bundle) for bundle in _bundles(calls, weights, most))):
+    for results in engine.map(_run_bundle, ((function, bundle) for bundle in _bundles(calls))):
         yield from results
 
 
-def _bundles(
-    calls: Iterable[tuple[Any, ...]], weights: Iterable[int] | None, most: int
-) -> Iterator[list[tuple[Any, ...]]]:
-    bundle, weight = [], 0
-    for call, more in zip(calls, weights or repeat(1)):  # noqa: B905 - repeat has no end
-        bundle.append(call)
-        weight += more
-        if weight >= most:
-            yield bundle
-            bundle, weight = [], 0
-    if bundle:
+def _bundles(calls: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    waiting = iter(calls)
+    while bundle := list(islice(waiting, BUNDLE)):
         yield bundle
 
 

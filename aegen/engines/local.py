@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import forkserver, get_context, resource_tracker
+from multiprocessing import forkserver, get_context
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 from aegen.core.errors import Failed
+from aegen.core.interrupt import uninterrupted
 from aegen.engines.engine import in_order
 
 Result = TypeVar("Result")
@@ -114,24 +113,3 @@ def _follow(leash: Connection, environment: dict[str, str]) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Delay Ctrl-C to the end of the block, and keep it from the processes started in the block for good.
-
-    A terminal sends it to all processes of a command, and one that is just starting would print a traceback.
-    """
-    resource_tracker.ensure_running()  # first, since it unblocks the signal when it starts
-    asked: list[int] = []
-    main = threading.current_thread() is threading.main_thread()  # no other thread is ever interrupted
-    before = signal.signal(signal.SIGINT, lambda number, _: asked.append(number)) if main else None
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        if main:
-            signal.signal(signal.SIGINT, before)
-    if asked:
-        signal.raise_signal(signal.SIGINT)

@@ -29,6 +29,8 @@ class Custom:
             for splice in self.function(state, goal):
                 if not isinstance(splice, Splice) or not isinstance(splice.new, tuple):
                     raise InvalidEdit(f"{splice!r}: expected a Splice with a tuple of tokens")
+                if splice.start == splice.stop and not splice.new:
+                    raise InvalidEdit(f"{splice} changes nothing")
                 if splice.start < behind:
                     raise InvalidEdit(f"{splice} is not to the right of the edit before it")
                 reached = splice.apply(reached)

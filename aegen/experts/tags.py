@@ -18,7 +18,7 @@ from aegen.core.actions import Design
 from aegen.core.edits import Splice
 from aegen.core.environment import Outcome
 from aegen.core.errors import InvalidEdit
-from aegen.core.format import DELETE, KEEP, Refusal, split_state
+from aegen.core.format import DELETE, KEEP, MAX_STEPS, Refusal, split_state
 from aegen.core.format import INSERT_AFTER as INSERT
 from aegen.core.format import SUBSTITUTE as SUB
 from aegen.core.types import Tokens
@@ -36,6 +36,7 @@ class Tagging(Design):
 
 
 TAGS = Tagging("tags", ("tags",))
+METRIC = "levenshtein"  # by default
 
 
 def next_tags(state: Tokens, goal: Tokens, metric: Metric) -> Tokens:
@@ -139,6 +140,8 @@ def tag_batch(batch: pa.RecordBatch, metric: Metric, summary: Summary) -> pa.Rec
 def _rows(batch: pa.RecordBatch, metric: Metric, summary: Summary) -> Iterator[dict[str, Any]]:
     for pair, source, target in zip(*(column.to_pylist() for column in batch.columns), strict=True):
         steps = rounds(split_state(source), split_state(target), metric)
+        if len(steps) > MAX_STEPS:
+            raise InvalidEdit(f"pair {pair}: {len(steps):,} rounds of tags; at most {MAX_STEPS:,} can be stored")
         summary.max_steps = max(summary.max_steps, len(steps))
         for number, (state, tags) in enumerate(steps):
             summary.state_tokens.update(state)

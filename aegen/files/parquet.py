@@ -20,7 +20,8 @@ ROW_GROUP = 1 << 16
 DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, RuntimeError, OverflowError, MemoryError)
 
 
-def _parquet(path: Path | Remote, **settings: Any) -> pq.ParquetFile:
+def open_parquet(path: Path | Remote, **settings: Any) -> pq.ParquetFile:
+    """A Parquet file on this machine or in a storage; its footer is checked with :func:`check_footer` before."""
     return pq.ParquetFile(path.open("rb") if isinstance(path, Remote) else path, **settings)
 
 
@@ -39,13 +40,9 @@ def check_footer(path: Path | Remote) -> None:
 def unfolding(path: Path | Remote, file: pq.ParquetFile, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
     """The rows of a Parquet file; rejects a row group that would take too much memory."""
     referring = references(file.metadata, columns)
-    with _parquet(path, metadata=file.metadata, read_dictionary=referring) as folded:
+    with open_parquet(path, metadata=file.metadata, read_dictionary=referring) as folded:
         for group in range(file.num_row_groups):
             size = unfolded(folded, group, referring, columns)
             if size > MAX_GROUP:
                 raise BadData(f"{path}: a row group decodes to {size:,} bytes; expected at most {MAX_GROUP:,}")
             yield from file.iter_batches(batch_size=ROW_GROUP, row_groups=[group], columns=columns)
-
-
-def first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Literal
 
 from aegen.core.errors import AegenError, BadData, Failed, InvalidSpec, MissingExtra, NoAccess
 
+SCHEME = "hf://"  # of the hub, which is no place for a folder: it is published to and pulled from
 # Writable: an object appears under its name when it is complete.
 OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"}
 # fsspec has more, some of which open what a file names, or show the environment.
@@ -33,18 +34,24 @@ def check_url(url: str) -> str:
 
 
 def masked(text: str) -> str:
-    """An error text without the parts of its URLs that may hold secrets: before an @, after a ? or #.
+    """An error text without what may be secret: in a URL before an @ or after a ? or #, and behind ``Bearer``.
 
     >>> masked("no https://me:word@host/x and no https://host/x?key=word")
     'no https://…@host/x and no https://host/x?…'
     """
     text = re.sub(r"://[^\s'\"]*@", "://…@", text)
-    return re.sub(r"(://[^\s'\"?#]*[?#])[^\s'\"]+", r"\1…", text)
+    text = re.sub(r"(://[^\s'\"?#]*[?#])[^\s'\"]+", r"\1…", text)
+    return re.sub(r"Bearer [^\s'\"]+", "Bearer …", text)  # however it is quoted
 
 
-def short(error: BaseException) -> str:
-    """The error of another library in one short line without secrets."""
-    return masked(" ".join(str(error).split()))[:200] or type(error).__name__
+def short(error: BaseException, secret: str | None = None) -> str:
+    """The error of another library in one short line, without secrets: those of URLs, and one that is known.
+
+    >>> short(ValueError("no\\n  https://me:word@host"), secret="host")
+    'no https://…@…'
+    """
+    text = str(error).replace(secret, "…") if secret else str(error)
+    return " ".join(masked(text).split())[:200] or type(error).__name__
 
 
 def location(where: Path | Remote | str) -> Path | Remote:
@@ -61,8 +68,8 @@ def location(where: Path | Remote | str) -> Path | Remote:
         raise InvalidSpec(f"{ascii(where)[1:-1]}: expected a name in UTF-8") from None
     if "://" not in where:
         return Path(where)
-    if where.startswith("hf://"):
-        raise InvalidSpec("hf://…: expected a folder or a storage such as s3://…; use `aegen publish` for the hub")
+    if where.startswith(SCHEME):
+        raise InvalidSpec(f"{SCHEME}…: expected a folder or a storage such as s3://…; use `aegen publish` for the hub")
     if check_url(where) in ("file", "local"):
         return Path(where.partition("://")[2])
     return Remote(where.rstrip("/"))
@@ -102,10 +109,6 @@ class Remote:
     @property
     def name(self) -> str:
         return self.url.rpartition("/")[2]
-
-    @property
-    def parent(self) -> Remote:
-        return Remote(self.url.rpartition("/")[0])
 
     def _call(self, method: str, *arguments: Any) -> Any:
         """Call a method of the file system with our path."""
@@ -206,9 +209,6 @@ def check_regular(path: Path) -> None:
     """Reject devices and pipes, which never end; a missing file is not checked here."""
     if path.exists() and not path.is_file():
         raise BadData(f"{path}: not a file")
-
-
-SCHEME = "hf://"
 
 
 def file_size(path: Path | Remote) -> int:

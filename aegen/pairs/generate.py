@@ -63,8 +63,7 @@ class Block:
     @cached_property
     def splits(self) -> npt.NDArray[np.int8]:
         """The split of each equation: 0, 1, 2 as in SPLITS."""
-        by_source = self.spec.split == "source" and not task_of(self.spec).one_target
-        return split_of(self.spec, self.sources if by_source else self.positions)
+        return split_of(self.spec, self.sources if by_source(self.spec) else self.positions)
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
@@ -87,11 +86,15 @@ class Block:
         return self.sources.rows(self.by_split).texts(), targets.rows(self.by_split).texts()
 
 
+def by_source(spec: Spec) -> bool:
+    """Whether the source decides the split; one that has one possible target needs not, as targets are unique."""
+    return spec.split == "source" and not task_of(spec).one_target
+
+
 def split_of(spec: Spec, keys: Pieces | Integers) -> npt.NDArray[np.int8]:
     """70 % of all hashes mean train, 15 % validation, 15 % test.
 
-    The hash is of the source or, where that is asked for or a source has one possible target anyway (so that unique
-    targets cannot share it), of the position.
+    The hash is of the source or, where that does not decide (:func:`by_source`), of the position.
     """
     key = key_of(spec, "split")
     words = keys.hashes(key) if isinstance(keys, Pieces) else keyed_hash(key, keys)
@@ -243,7 +246,6 @@ def variants(spec: Spec, ids: Integers, rows: Block, mine: Integers) -> pa.Recor
 
 def _draw_variants(spec: Spec, targets: Cells, positions: Integers, numbers: Integers) -> Pieces:
     """Variant ``numbers[row]`` of each row; each attempt is a fresh draw of (position, number, attempt)."""
-    by_source = spec.split == "source" and not task_of(spec).one_target
     found: Pieces | None = None
     waiting, attempt = np.arange(len(targets)), 0
     while found is None or len(waiting):
@@ -252,7 +254,7 @@ def _draw_variants(spec: Spec, targets: Cells, positions: Integers, numbers: Int
         drawn = task_of(spec).sources(targets[waiting], Draws(key, words))
         found = drawn if found is None else found
         found.numbers[waiting] = drawn.numbers
-        waiting = waiting[split_of(spec, drawn) != 0] if by_source else waiting[:0]
+        waiting = waiting[split_of(spec, drawn) != 0] if by_source(spec) else waiting[:0]
         attempt += 1
     return found
 

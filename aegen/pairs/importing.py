@@ -13,12 +13,12 @@ from pathlib import Path
 
 from aegen.arithmetic.tasks import TASKS
 from aegen.core.errors import BadData, InvalidSpec
-from aegen.core.format import MAX_TEXT, MAX_TOKEN, SPLITS, join_state, tokenize
+from aegen.core.format import MAX_TOKEN, SPLITS, join_state, tokenize
 from aegen.core.progress import Progress, silent
 from aegen.core.randomness import derive_key
 from aegen.pairs.readers import open_reader
 from aegen.pairs.rows import Row
-from aegen.pairs.spec import Imported
+from aegen.pairs.spec import Annotator, Imported, Kind, MaxTokens, Rows, Seed, SplitBy, check_fields
 
 Parsed = tuple[str, str, str]  # split, source, target
 
@@ -29,31 +29,28 @@ class Import:
 
     paths: tuple[Path, ...] = ()
     kind: str = "auto"
-    task: str = "text"
-    tokens: str = "words"
+    task: str = Imported.task
+    tokens: Kind = Imported.tokens
     split: str | None = None
-    split_by: str = "source"
+    split_by: SplitBy = Imported.split_by
     source_column: str = "source"
     target_column: str = "target"
-    annotator: int = 0
-    seed: int = 0
-    max_tokens: int = 1024
-    rows_per_shard: int = 250_000
-    skip_bad: bool = False
-    pairs: tuple[tuple[str, str], ...] = ()  # instead of paths: what a program holds
+    annotator: Annotator = 0
+    seed: Seed = Imported.seed
+    max_tokens: MaxTokens = Imported.max_tokens
+    rows_per_shard: Rows = Imported.rows_per_shard
+    skip_bad: bool = Imported.skip_bad
+    pairs: tuple[tuple[str, str], ...] | None = None  # instead of paths: what a program holds
     skipped: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name, allowed in (
-            ("task", ("text", *TASKS)), ("tokens", ("words", "chars")), ("split_by", ("source", "target", "pair")),
-        ):  # fmt: skip
-            if getattr(self, name) not in allowed:
-                raise InvalidSpec(f"{name}={getattr(self, name)}: expected one of {', '.join(allowed)}")
-        for name in ("max_tokens", "rows_per_shard"):
-            if getattr(self, name) < 1:
-                raise InvalidSpec(f"{name}={getattr(self, name)}: expected at least 1")
-        if self.max_tokens > MAX_TEXT:
-            raise InvalidSpec(f"max_tokens={self.max_tokens}: expected at most {MAX_TEXT:,}")
+        check_fields(self)
+        if self.task not in ("text", *TASKS):
+            raise InvalidSpec(f"task={self.task}: expected one of {', '.join(('text', *TASKS))}")
+        if self.pairs is None and not self.paths:
+            raise InvalidSpec("nothing to import: expected paths or pairs")
+        if self.pairs is not None and (self.paths or self.kind != "auto"):
+            raise InvalidSpec("pairs that a program holds have neither paths nor a kind of file")
         if self.task != "text" and self.tokens != "words":
             raise InvalidSpec(f"tokens={self.tokens}: equations ({self.task}) are made of words")
         _ = self.shares

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aegen.core.errors import BadData, InvalidSpec, MissingExtra
-from aegen.files.parquet import first_line
+from aegen.core.format import SPLITS
+from aegen.files.places import short
 from aegen.pairs.rows import Reader, Row, digests, lines_of
 from aegen.pairs.spec import InputFile
 from aegen.pairs.tables import Table
@@ -182,9 +183,7 @@ class HubDataset:
         return loaded if isinstance(loaded, dict) else {"": loaded}
 
     def _refused(self, error: Exception) -> BadData:
-        return BadData(
-            f"{self.name}: the package datasets cannot read it ({type(error).__name__}: {first_line(error)})"
-        )
+        return BadData(f"{self.name}: the package datasets cannot read it ({type(error).__name__}: {short(error)})")
 
     def rows(self) -> Iterator[Row]:
         for split, data in self._load().items():
@@ -193,7 +192,7 @@ class HubDataset:
                     raise BadData(
                         f"{self.name}: no column {name!r}; there are {', '.join(map(repr, data.column_names))}"
                     )
-            known = split if split in ("train", "validation", "test") else None
+            known = split if split in SPLITS else None
             for number, (source, target) in enumerate(self._pairs(data), start=1):
                 row = Row(f"{self.name}/{split or 'all'}:{number}", split=known)
                 if isinstance(source, str) and isinstance(target, str):
@@ -210,7 +209,8 @@ class HubDataset:
 
     def inputs(self) -> tuple[InputFile, ...]:
         content = "-".join(data._fingerprint for data in self._load().values())
-        return (InputFile(Path(self.name).name, content),)
+        there = Path(self.name)
+        return (InputFile(there.name if there.exists() else self.name, content),)
 
 
 SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".m2": "m2"}
@@ -220,7 +220,7 @@ KINDS = ("auto", "released", "parallel", "csv", "tsv", "jsonl", "parquet", "m2",
 def open_reader(wanted: Import) -> Reader:
     """The reader for these paths: by the asked kind, or by what they look like."""
     paths, kind = wanted.paths, wanted.kind
-    if wanted.pairs:
+    if wanted.pairs is not None:
         return Memory(wanted.pairs)
     if kind not in KINDS:
         raise InvalidSpec(f"kind={kind}: expected one of {', '.join(KINDS)}")

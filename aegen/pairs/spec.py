@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from msgspec import Meta
 
@@ -19,7 +19,21 @@ _WORDS = {"div": ("division", True), "paper": ("split", "paper")}
 _SCALES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 EXAMPLE = "aor-n10-l5-d10k-s0"
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Rows = Annotated[int, Meta(ge=1)]
+Rows = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+Kind = Literal["words", "chars"]  # of tokens
+SplitBy = Literal["source", "target", "pair"]
+MaxTokens = Annotated[int, Meta(ge=1, le=MAX_TEXT)]
+Annotator = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
+
+def check_fields(record: object) -> None:
+    """Refuse a record with a field beyond its declared type and limits, as every reader of the dataset would."""
+    for name, kind in get_type_hints(type(record)).items():
+        allowed, asked = get_args(kind) if get_origin(kind) is Literal else (), getattr(record, name)
+        if allowed and asked not in allowed:
+            raise InvalidSpec(f"{name}={str(asked)[:60]}: expected one of {', '.join(allowed)}")
+    if wrong := wrong_field(record):
+        raise InvalidSpec(wrong)
 
 
 @dataclass(frozen=True)
@@ -42,8 +56,7 @@ class Spec:
     rows_per_shard: Rows = 250_000
 
     def __post_init__(self) -> None:
-        if wrong := wrong_field(self):
-            raise InvalidSpec(wrong)
+        check_fields(self)
         if self.task not in TASKS:
             raise InvalidSpec(f"task={self.task}: expected one of {', '.join(TASKS)}")
         if self.errors > 2 * self.l - 2:
@@ -56,11 +69,6 @@ class Spec:
         bits = math.log2(2 * self.n - 1) + (self.l - 2) * math.log2(4 * self.n)
         if bits >= 63:
             raise InvalidSpec(f"n={self.n}, l={self.l}: {bits:,.0f} bits to number the left sides, beyond 63 bits")
-
-    @property
-    def candidates(self) -> int:
-        """How many left sides there are, valid or not."""
-        return int((2 * self.n - 1) * (4 * self.n) ** (self.l - 2))
 
     @property
     def quotas(self) -> dict[str, int]:
@@ -105,10 +113,10 @@ class Spec:
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file that pairs were imported from."""
+    """A file that pairs were imported from, or a dataset that the package ``datasets`` loads."""
 
     name: str
-    sha256: str
+    sha256: str  # of ``datasets`` its fingerprint, which that package makes in its own way
 
 
 @dataclass(frozen=True)
@@ -118,13 +126,16 @@ class Imported:
     kind: str
     inputs: tuple[InputFile, ...]
     task: str = "text"
-    tokens: Literal["words", "chars"] = "words"
+    tokens: Kind = "words"
     split: str | None = None
-    split_by: Literal["source", "target", "pair"] = "source"
+    split_by: SplitBy = "source"
     seed: Seed = 0
-    max_tokens: Annotated[int, Meta(ge=1, le=MAX_TEXT)] = 1024
-    rows_per_shard: Rows = 250_000
+    max_tokens: MaxTokens = 1024
+    rows_per_shard: Rows = Spec.rows_per_shard
     skip_bad: bool = False
     source_column: str | None = None
     target_column: str | None = None
-    annotator: int | None = None
+    annotator: Annotator | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)

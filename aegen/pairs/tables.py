@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aegen.core.errors import BadData
-from aegen.files.parquet import DAMAGED, check_footer, first_line, unfolding
+from aegen.core.format import SPLITS
+from aegen.files.parquet import DAMAGED, check_footer, unfolding
+from aegen.files.places import short
 from aegen.pairs import rows
 from aegen.pairs.rows import Row, digests, lines_of, open_text
 from aegen.pairs.spec import InputFile
@@ -72,8 +74,8 @@ class Table:
             if not isinstance(record[name], str):
                 return replace(row, problem=f"column {name!r} holds no text")
         split = record.get("split")
-        if split is not None and split not in ("train", "validation", "test"):
-            return replace(row, problem="split: expected train, validation or test")
+        if split is not None and split not in SPLITS:
+            return replace(row, problem=f"split: expected one of {', '.join(SPLITS)}")
         return replace(row, source=record[self.source], target=record[self.target], split=split)
 
     def _csv(self) -> Iterator[tuple[int, dict[str, Any], str]]:
@@ -123,7 +125,7 @@ class Table:
                         number += 1
                         yield number, *self._decoded(names, cells)
         except DAMAGED as error:
-            raise BadData(f"{self.path}: not a readable Parquet file ({first_line(error)})") from None
+            raise BadData(f"{self.path}: not a readable Parquet file ({short(error)})") from None
 
     def _text_columns(self, schema: pa.Schema) -> list[str]:
         """Those that are read; what is nested or no text could take any memory."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aegen.card.companions import check_card
+from aegen.card.facts import count
 from aegen.card.render import write_card
 from aegen.core.description import FileInfo
 from aegen.core.errors import InvalidSpec
@@ -20,6 +21,7 @@ from aegen.engines.local import Local
 from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
 from aegen.experts.metrics import METRICS
+from aegen.experts.tags import TAGS
 from aegen.pairs.generate import plan
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
@@ -60,6 +62,7 @@ def _generate(recipe: Recipe, folder: Folder, engine: Engine, progress: Progress
         if folder.finished:  # configs that are not requested now stay
             there = folder.manifest()
             recipe, files = there.recipe.updated(recipe), dict(there.files)
+            folder.remove_unlisted(there, recipe)
         files |= write_pairs(recipe, layout, folder, engine, progress)
         return _demonstrate(folder, recipe, files, engine, progress), True
 
@@ -76,10 +79,29 @@ def import_pairs(source: Import, folder: Folder, progress: Progress = silent) ->
         return _finish(folder, recipe, write_imported(source, recipe, counts, folder, progress), Local()), True
 
 
+def demonstrator(task: str, metric: str | None = None, design: str | None = None) -> ExpertUsed | TaggerUsed:
+    """Who demonstrates the pairs of a task: an expert or, with the design ``tags``, a tagger.
+
+    An error if there is no such metric or design, so that a mistake is reported before anything is written.
+
+    >>> demonstrator("text").design, demonstrator("text", design="tags").metric
+    ('edit', 'levenshtein')
+    """
+    return TaggerUsed.of(metric) if design == TAGS.name else ExpertUsed.of(Expert.of(task, metric, design))
+
+
+def add_demonstrations(
+    folder: Folder, used: ExpertUsed | TaggerUsed, engine: Engine, progress: Progress = silent
+) -> Done:
+    """Write expert trajectories, or token-level tags, for the pairs of a finished folder."""
+    pairs = folder.manifest().recipe.pairs
+    recipe = Recipe(pairs, used) if isinstance(used, ExpertUsed) else Recipe(pairs, tags=used)
+    return _add(folder, recipe, engine, progress)
+
+
 def add_expert(folder: Folder, expert: Expert, engine: Engine, progress: Progress = silent) -> Done:
     """Write expert trajectories for the pairs of a finished folder."""
-    recipe = folder.manifest().recipe
-    return _add(folder, Recipe(recipe.pairs, ExpertUsed.of(expert)), engine, progress)
+    return add_demonstrations(folder, ExpertUsed.of(expert), engine, progress)
 
 
 def add_augmented(
@@ -107,8 +129,7 @@ def add_augmented(
 
 def add_tags(folder: Folder, metric: str, engine: Engine, progress: Progress = silent) -> Done:
     """Write token-level tags for the pairs of a finished folder."""
-    recipe = folder.manifest().recipe
-    return _add(folder, Recipe(recipe.pairs, tags=TaggerUsed.of(metric)), engine, progress)
+    return add_demonstrations(folder, TaggerUsed.of(metric), engine, progress)
 
 
 def _add(folder: Folder, recipe: Recipe, engine: Engine, progress: Progress) -> Done:
@@ -154,5 +175,7 @@ def _demonstrate(
 
 def _finish(folder: Folder, recipe: Recipe, files: dict[str, FileInfo], engine: Engine) -> Manifest:
     """Write the card, then the manifest: a folder with a manifest has everything else."""
-    write_card(folder, Manifest(recipe, files), engine=engine)
-    return folder.finish(recipe, files, engine)
+    manifest = Manifest(recipe, files)
+    totals = count(folder, manifest, engine)
+    write_card(folder, manifest, engine=engine, totals=totals)
+    return folder.finish(replace(manifest, capped_pairs=totals.capped_pairs))

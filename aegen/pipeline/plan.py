@@ -96,19 +96,20 @@ class Estimate:
 
     def lines(self, cores: list[int]) -> Iterator[str]:
         """For a person."""
-        yield f"{'':<12}{'rows':>20}{'shards':>12}{'GB':>12}"
+        wide = max(12, *(len(name) + 1 for name in self.configs))  # of the first column
+        yield f"{'':<{wide}}{'rows':>20}{'shards':>12}{'GB':>12}"
         for name, config in self.configs.items():
-            yield f"{name:<12}{config.rows:>20,}{config.shards:>12,}{config.bytes / 1e9:>12,.2f}"
+            yield f"{name:<{wide}}{config.rows:>20,}{config.shards:>12,}{config.bytes / 1e9:>12,.2f}"
         yield ""
-        yield f"{'':<12}{'calls':>20}{'core-hours':>12}"
+        yield f"{'':<{wide}}{'calls':>20}{'core-hours':>12}"
         for stage in self.stages:
-            yield f"{stage.name:<12}{stage.calls:>20,}{stage.core_seconds / 3600:>12,.2f}"
+            yield f"{stage.name:<{wide}}{stage.calls:>20,}{stage.core_seconds / 3600:>12,.2f}"
         yield ""
-        yield f"{'cores':<12}{'hours':>20}{'GB/s out':>12}  held back by"
+        yield f"{'cores':<{wide}}{'hours':>20}{'GB/s out':>12}  held back by"
         for number in cores:
             seconds = self.wall(number)
             rate = self.bytes / 1e9 / max(seconds, 1e-9)
-            yield f"{number:<12,}{seconds / 3600:>20,.2f}{rate:>12,.3f}  {self.limit(number)}"
+            yield f"{number:<{wide},}{seconds / 3600:>20,.2f}{rate:>12,.3f}  {self.limit(number)}"
         yield ""
         yield f"{self.core_hours:,.1f} core-hours, {self.bytes / 1e9:,.1f} GB, about {self.equations:,} equations exist"
         held = self.worker_bytes / 1e6, self.client_bytes / 1e6

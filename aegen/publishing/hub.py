@@ -20,11 +20,11 @@ from aegen.core.format import MANIFEST, MAX_MANIFEST
 from aegen.core.progress import Progress, silent
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
-from aegen.files.places import SCHEME, masked
+from aegen.files.places import SCHEME, short
 
 DOWNLOADS = 8  # at once
 SHARDS = [f"{config}/*.parquet" for config in SCHEMAS]
-_URL = re.compile(r"hf://(?:datasets/)?([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?", re.ASCII)
+_URL = re.compile(SCHEME + r"(?:datasets/)?([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?", re.ASCII)
 
 
 def parse(url: str) -> tuple[str, str | None]:
@@ -224,11 +224,7 @@ def explained(url: str) -> Iterator[None]:
 
 def one_line(error: BaseException) -> str:
     """The error of the client, short and without the token."""
-    text = str(error)
-    if token := _client().get_token():
-        text = text.replace(token, "…")
-    text = re.sub(r"Bearer [^\s'\"]+", "Bearer …", masked(text))  # however it is quoted
-    return " ".join(text.split())[:200] or type(error).__name__
+    return short(error, _client().get_token())
 
 
 def _client() -> Any:

@@ -33,12 +33,7 @@ def pull(source: str, out: Folder, progress: Progress = silent) -> tuple[Manifes
     place: hub.Snapshot | storage.Storage
     with interrupt.leaving():
         place = hub.Snapshot.open(source) if source.startswith(SCHEME) else storage.Storage.open(source)
-    try:
-        with place.read(MANIFEST) as file:
-            raw = file.read(MAX_MANIFEST + 1)
-    except FileNotFoundError:
-        raise BadData(f"{source}: no {MANIFEST}, so this is not a finished dataset") from None
-    manifest = Manifest.read(raw, f"{source}/{MANIFEST}")
+    raw, manifest = _manifest(source, place)
     if _pulled(out, manifest):
         return manifest, False
     with out.writing():
@@ -69,14 +64,23 @@ def pull(source: str, out: Folder, progress: Progress = silent) -> tuple[Manifes
     return manifest, True
 
 
-def download(source: str, progress: Progress = silent) -> Path:
+def download(source: str) -> Path:
     """The folder of a published dataset in the cache of huggingface_hub, downloaded if it is not there."""
     place = hub.Snapshot.open(source)
-    with place.read(MANIFEST) as file:
-        manifest = Manifest.read(file.read(MAX_MANIFEST + 1), f"{source}/{MANIFEST}")
-    place.fetch({name: info.bytes for name, info in manifest.files.items()}, progress)
+    _, manifest = _manifest(source, place)
+    place.fetch({name: info.bytes for name, info in manifest.files.items()})
     assert place.folder
     return place.folder
+
+
+def _manifest(source: str, place: hub.Snapshot | storage.Storage) -> tuple[bytes, Manifest]:
+    """The manifest of a published dataset, as it is and as we read it."""
+    try:
+        with place.read(MANIFEST) as file:
+            raw = file.read(MAX_MANIFEST + 1)
+    except FileNotFoundError:
+        raise BadData(f"{source}: no {MANIFEST}, so this is not a finished dataset") from None
+    return raw, Manifest.read(raw, f"{source}/{MANIFEST}")
 
 
 def _pulled(out: Folder, manifest: Manifest) -> bool:

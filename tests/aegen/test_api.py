@@ -71,6 +71,28 @@ def test_what_is_not_a_pair_is_named(rows, tmp_path):
     assert not (tmp_path / "mine").exists()
 
 
+def test_no_pairs_and_pairs_of_a_kind_are_refused(tmp_path):
+    with pytest.raises(aegen.BadData, match="no pairs"):
+        aegen.import_pairs([], out=tmp_path / "mine")
+    with pytest.raises(aegen.InvalidSpec, match="neither paths nor a kind of file"):
+        aegen.import_pairs([("a", "b")], out=tmp_path / "mine", kind="csv")
+    assert not (tmp_path / "mine").exists()
+
+
+def test_a_demonstrator_that_does_not_exist_leaves_no_folder(tmp_path):
+    for wrong in ({"metric": "nothing"}, {"design": "nothing"}, {"metric": "nothing", "design": "tags"}):
+        with pytest.raises(aegen.InvalidSpec, match="=nothing: expected one of"):
+            aegen.import_pairs([("a", "b")], out=tmp_path / "mine", **wrong)
+        assert not (tmp_path / "mine").exists()
+
+
+def test_pairs_can_be_imported_with_tags(tmp_path):
+    data = aegen.import_pairs([("teh", "the")], out=tmp_path / "d", tokens="chars", split="100/0/0", design="tags")
+    assert data.configs == ["pairs", "tags"] and data.verify()["rows"] == 3
+    (game,) = data.trajectories("train", "tags")
+    assert game.goal == ("t", "h", "e") and set(game.steps[-1].action) == {"KEEP"}
+
+
 def test_files_can_be_imported(tmp_path):
     (tmp_path / "words.csv").write_text("source,target\nteh,the\n")
     data = aegen.import_pairs(tmp_path / "words.csv", out=tmp_path / "words", split="100/0/0")

@@ -11,7 +11,7 @@ import pytest
 from Levenshtein import editops
 
 from aegen.arithmetic import aec, aes
-from aegen.arithmetic.equation import holds, value
+from aegen.arithmetic.equation import value
 from aegen.arithmetic.tasks import Aec, Aes, Aor
 from aegen.core.format import SPLITS
 from aegen.core.randomness import Draws
@@ -22,6 +22,13 @@ from tests import oracle
 from tests.aegen.statistics import same_distribution
 
 D = 12_000
+
+
+def holds(tokens: list[str]) -> bool:
+    """Whether these are a true equation, ``expression = expression``."""
+    middle = tokens.index("=")
+    left, right = value(tokens[:middle]), value(tokens[middle + 1 :])
+    return left is not None and left == right
 
 
 def made(spec: Spec) -> list[tuple[list[str], list[str]]]:

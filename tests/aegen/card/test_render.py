@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -232,6 +233,59 @@ def test_a_manifest_that_lies_gets_no_card(place, tmp_path, part, change):
     with pytest.raises(BadData):
         write_card(Folder(tmp_path / "words"), Folder(tmp_path / "words").manifest())
     assert files(tmp_path) == before
+
+
+def test_a_card_tells_of_tags(invoke, tmp_path):
+    """Also where there is nothing else but pairs."""
+    (tmp_path / "a.csv").write_text("source,target\nteh,the\nhte,the\n")
+    invoke("import", "a.csv", "--tokens", "chars", "--split", "100/0/0", "--out", "d")
+    assert "contains only pairs" in (tmp_path / "d" / CARD).read_text()
+    invoke("trajectories", "d", "--design", "tags")
+    page = (tmp_path / "d" / CARD).read_text()
+    assert "only pairs" not in page and "INSERT_h" in page and "trainer fit" not in page
+    assert "| tags: trajectories | 2 | 0 | 0 |" in page and "| tags: steps | 4 | 0 | 0 |" in page
+    assert "| action tokens (n) | 4 |" in page and "`tags`: one row is one step" in page
+    assert "| list of string | one tag for the beginning of the text and one for each token of the state;" in page
+    assert f"rapidfuzz {version('rapidfuzz')}" in page
+    invoke("trajectories", "d")
+    page = (tmp_path / "d" / CARD).read_text()
+    assert "`expert` and `tags`: one row is one step" in page and "trainer fit" in page
+    assert "operation, position, token; all `DONE` at the end; of `tags` one tag for the beginning" in page
+    check_inert(page, headings=8)
+
+
+def test_variants_are_counted_too(place):
+    page = (place / "aec-n10-l4-d120-s0-v2" / CARD).read_text()
+    assert "| variants_expert: trajectories | 168 | 0 | 0 |" in page
+    assert "`expert`, `variants_expert` and `augmented`: one row" in page
+
+
+def test_the_commands_on_a_card_name_a_custom_metric(invoke, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from aegen import Splice\n\ndef metric(state, goal):\n"
+        "    return [Splice(i, i + 1, (b,)) for i, (a, b) in enumerate(zip(state, goal)) if a != b]\n"
+    )
+    (tmp_path / "a.csv").write_text("source,target\nab,ba\nabc,cba\n")
+    invoke("import", "a.csv", "--tokens", "chars", "--out", "d")
+    invoke("trajectories", "d", "--metric", "mine:metric")
+    invoke("augment", "d", "--metric", "mine:metric", "--max-edits", 3)
+    page = (tmp_path / "d" / CARD).read_text()
+    lines = re.findall(r"^aegen .*", page.partition("## Reproduce")[2], flags=re.MULTILINE)[:3]
+    assert [line.split()[1] for line in lines] == ["import", "trajectories", "augment"]
+    for line in lines:
+        invoke(*shlex.split(line)[1:])
+    assert files(tmp_path / "a") == files(tmp_path / "d")
+
+
+def test_a_dataset_of_the_hub_is_named_with_its_owner(tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    data = datasets.Dataset.from_dict({"source": ["a b"], "target": ["a c"]})
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_: data)
+    folder = Folder(tmp_path / "d")
+    pipeline.import_pairs(Import((Path("org/words:en"),)), folder)
+    page = (tmp_path / "d" / CARD).read_text()
+    assert "aegen import org/words:en --kind datasets --out words-en" in page
+    assert f"- `org/words:en`, fingerprint `{data._fingerprint}`" in page
 
 
 def test_texts_of_strangers_are_shown_and_nothing_more(tmp_path):

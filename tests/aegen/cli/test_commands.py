@@ -34,6 +34,14 @@ def test_from_spec_to_verified_demonstrations(invoke):
     assert row["origin"] == 0 and row["steps"][-1]["action"] == ["DONE", "DONE"]
 
 
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_config_that_is_not_there_is_not_shown(options, invoke):
+    invoke("generate", *AOR, "--out", "d")
+    for config in ("expert", "augmented", "tags"):
+        said = one_line(invoke("show", "d", "--config", config, *options, check=2))
+        assert f"no config {config}; existing: pairs" in said
+
+
 def test_stages_and_import(invoke, tmp_path):
     (tmp_path / "a.csv").write_text("source,target\nhte,the\nteh,the\nadn,and\n")
     imported = json.loads(
@@ -51,6 +59,19 @@ def test_a_stage_that_failed_does_not_block_the_next(invoke, tmp_path):
     invoke("import", "a.csv", "--tokens", "chars", "--split", "100/0/0", "--out", "d")
     assert "cannot express" in one_line(invoke("trajectories", "d", "--design", "insert", check=2))
     invoke("trajectories", "d")
+    assert "verified" in invoke("verify", "d").stdout
+
+
+def test_a_build_is_not_stopped_by_what_a_failed_stage_left(invoke, tmp_path):
+    """The metric fails for a pair of validation: its training shard remains, of another expert than the next one."""
+    (tmp_path / "mine.py").write_text(
+        "from aegen import Splice\n\ndef metric(state, goal):\n"
+        "    return [Splice(i, i, (t,)) for i, t in enumerate(goal) if t in '+-*/='] if '2' in goal else []\n"
+    )
+    invoke("generate", "aor", "--n", 10, "--l", 4, "--d", 60, "--rows-per-shard", 5, "--out", "d")
+    invoke("trajectories", "d", "--metric", "mine:metric", check=2)
+    assert list((tmp_path / "d" / "expert").glob("*.parquet"))
+    invoke("build", "aor", "--n", 10, "--l", 4, "--d", 60, "--rows-per-shard", 5, "--out", "d")
     assert "verified" in invoke("verify", "d").stdout
 
 

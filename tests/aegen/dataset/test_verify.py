@@ -47,7 +47,7 @@ def folder(built, tmp_path):
 INFO = json.dumps({"rows": 1, "bytes": 1, "sha256": "0" * 64})
 
 
-def rewrite(folder, name, change=lambda table: table, describe=lambda about: about, recount=False):
+def rewrite(folder, name, change=lambda table: table, describe=lambda about: about, recount=False, group=None):
     """Change a shard and make the manifest (and the counts) agree, so that only the meaning is wrong."""
     path = folder / name
     table = pq.read_table(path)
@@ -55,7 +55,7 @@ def rewrite(folder, name, change=lambda table: table, describe=lambda about: abo
     table = change(table.replace_schema_metadata(None))
     if recount:
         about["counts"] = plain(sum(map(count_rows, table.to_batches()), Counts()))
-    pq.write_table(table.replace_schema_metadata({DESCRIPTION_KEY: json.dumps(about)}), path)
+    pq.write_table(table.replace_schema_metadata({DESCRIPTION_KEY: json.dumps(about)}), path, row_group_size=group)
     manifest = json.loads((folder / MANIFEST).read_text())
     manifest["files"][name] = asdict(file_info(path, len(table)))
     (folder / MANIFEST).write_text(json.dumps(manifest))
@@ -238,6 +238,55 @@ def test_a_duplicate_is_found(pairs_only):
     rewrite(pairs_only, PAIRS, _duplicate, recount=True)
     with pytest.raises(BadData, match="1 equations occur twice"):
         verify(pairs_only, Local())
+
+
+@pytest.mark.parametrize("row", [9, 10, 11])
+def test_an_id_that_comes_again_is_found_wherever_the_row_groups_end(pairs_only, row):
+    rewrite(pairs_only, PAIRS, group=10)
+    verify(pairs_only, Local())
+    rewrite(pairs_only, PAIRS, replace("id", row, row - 1), group=10)
+    with pytest.raises(BadData, match=f"{PAIRS}: ids do not ascend at row {row}$"):
+        verify(pairs_only, Local())
+
+
+@pytest.mark.parametrize("division", [False, True])
+@pytest.mark.parametrize(
+    "expression,right",
+    [
+        ("( 2 + 2 )", True),
+        ("( - 2 + 6 )", True),
+        ("( 8 / 2 )", None),  # with division
+        ("( 4 )", False),
+        ("( 1 + 3 )", False),
+        ("( 02 + 2 )", False),
+        ("( 15 - 11 )", False),
+        ("( 2 + 4 - 2 )", False),
+        ("( - 2 + 2 + 4 )", False),
+        ("( ( 2 + 2 ) )", False),
+        ("( - 4 )", False),
+        ("( 2 +", False),
+        (") 2 + 2 (", False),
+        ("( 2 x 2 )", False),
+    ],
+)
+def test_a_source_with_other_expressions_than_allowed_is_found(tmp_path, expression, right, division):
+    folder = Folder(tmp_path / "aes")
+    pipeline.generate(Spec("aes", 10, 4, 120, division=division), folder, Local())
+    targets = pq.read_table(folder / PAIRS)["target"].to_pylist()
+    row, target = next((row, target) for row, target in enumerate(targets) if " 4 " in target)
+    rewrite(folder, PAIRS, replace("source", row, target.replace(" 4 ", f" {expression} ", 1)), recount=True)
+    if division if right is None else right:
+        verify(folder, Local())
+        return
+    with pytest.raises(BadData, match=f"row {row}: .* is not an aes source of"):
+        verify(folder, Local())
+
+
+def test_a_manifest_with_another_number_of_capped_pairs_is_found(folder):
+    manifest = json.loads((folder / MANIFEST).read_text()) | {"capped_pairs": 7}
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(BadData, match=f"{MANIFEST}: field capped_pairs is 7, the shards say 0"):
+        verify(folder, Local())
 
 
 def fitting(folder, sources, name):

@@ -98,6 +98,10 @@ def outside(state, goal):
     return [Splice(7, 9, ())]
 
 
+def idle(state, goal):
+    return [Splice(0, 0, ()), Splice(0, len(state), goal)]
+
+
 @given(pairs)
 def test_own_metric(pair):
     metric = load_metric("tests.aegen.experts.test_metrics:one_replacement")
@@ -105,7 +109,8 @@ def test_own_metric(pair):
 
 
 @pytest.mark.parametrize(
-    "function,problem", [(backwards, "right of"), (lost, "end at 'lost a'"), (outside, "does not fit")]
+    "function,problem",
+    [(backwards, "right of"), (lost, "end at 'lost a'"), (outside, "does not fit"), (idle, "changes nothing")],
 )
 def test_a_broken_metric_is_told_by_its_pair(function, problem):
     with pytest.raises(InvalidEdit, match=f"{problem}.*") as caught:

@@ -17,7 +17,8 @@ from aegen.dataset.manifest import file_info
 from aegen.dataset.verify import verify
 from aegen.engines.local import Local
 from aegen.experts.metrics import METRICS, Custom, load_metric
-from aegen.experts.tags import TaggingGame, apply_tags, next_tags, rounds
+from aegen.experts.tags import TaggingGame, apply_tags, next_tags, rounds, tag_batch
+from aegen.experts.trajectory import Summary
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
 
@@ -53,6 +54,14 @@ def test_a_metric_that_leads_nowhere_is_named():
     idle = Custom("idle", lambda state, goal: [], {})
     with pytest.raises(InvalidEdit, match="idle"):
         rounds(("1",), ("2",), idle)
+
+
+def test_more_rounds_than_a_shard_can_number_are_refused(monkeypatch):
+    batch = pa.record_batch({"id": [5], "source": ["1 2"], "target": ["1 + 1 = 2"]})
+    assert len(tag_batch(batch, load_metric("levenshtein"), Summary())) == 4
+    monkeypatch.setattr("aegen.experts.tags.MAX_STEPS", 3)
+    with pytest.raises(InvalidEdit, match="pair 5: 4 rounds of tags; at most 3"):
+        tag_batch(batch, load_metric("levenshtein"), Summary())
 
 
 REFUSALS = [

@@ -240,7 +240,14 @@ def test_unequal_lengths(tmp_path):
         ("a.csv", "", {"kind": "xyz"}, "kind=xyz"),
         ("a.csv", "", {"kind": "parallel"}, "two files"),
         ("a.csv", "", {"max_tokens": 0}, "max_tokens=0"),
-        ("a.csv", "", {"max_tokens": 1 << 21}, "max_tokens=2097152: expected at most 32,768"),
+        ("a.csv", "", {"max_tokens": 1 << 21}, "max_tokens=2097152: expected int <= 32768"),
+        ("a.csv", "", {"rows_per_shard": 0}, "rows_per_shard=0: expected int >= 1"),
+        ("a.csv", "", {"rows_per_shard": 1 << 70}, "rows_per_shard=.*: expected int <="),
+        ("a.csv", "", {"seed": -1}, "seed=-1: expected int >= 0"),
+        ("a.csv", "", {"seed": 1 << 63}, "seed=9223372036854775808: expected int <="),
+        ("a.csv", "", {"annotator": -1}, "annotator=-1: expected int >= 0"),
+        ("a.csv", "", {"split_by": "other"}, "split_by=other: expected one of source, target, pair"),
+        ("a.csv", "", {"pairs": (("a", "b"),)}, "neither paths nor a kind of file"),
     ],
 )
 def test_bad_files_and_options(name, content, options, message, tmp_path):
@@ -331,12 +338,30 @@ def test_a_folder_that_datasets_cannot_read(page, tmp_path, invoke):
     assert "set: the package datasets cannot read it" in errors and len(errors.splitlines()) == 1
 
 
+def test_no_secret_of_a_url_that_datasets_names_is_shown(tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+
+    def fail(*_):
+        raise ConnectionError("no answer\nfrom https://me:word@host/x?key=word")
+
+    monkeypatch.setattr(datasets, "load_dataset", fail)
+    (tmp_path / "set").mkdir()
+    with pytest.raises(BadData, match=r"set: the package datasets cannot read it \(ConnectionError: ") as refused:
+        bring(tmp_path, tmp_path / "set")
+    assert "word" not in str(refused.value) and "\n" not in str(refused.value)
+
+
 def test_rows_that_datasets_cannot_read(tmp_path):
     pytest.importorskip("datasets")
     (tmp_path / "set").mkdir()
     parquet_file(tmp_path / "set" / "train.parquet", pa.array([b"\xff"]).cast(pa.string(), safe=False))
     with pytest.raises(BadData, match="set: the package datasets cannot read it"):
         bring(tmp_path, tmp_path / "set")
+
+
+def test_without_paths_and_pairs_there_is_nothing_to_import():
+    with pytest.raises(InvalidSpec, match="nothing to import"):
+        Import()
 
 
 def test_a_missing_file(tmp_path):

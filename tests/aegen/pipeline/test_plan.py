@@ -13,7 +13,7 @@ from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
-from aegen.pipeline.plan import CALL, Estimate, Stage, estimate
+from aegen.pipeline.plan import CALL, Config, Estimate, Stage, estimate
 
 
 @pytest.mark.parametrize("task,n", [("aor", 20), ("aes", 30), ("aec", 20)])
@@ -51,3 +51,9 @@ def test_what_holds_back_is_named():
     assert one(1000, 1e6).limit(100) == "nothing"
     assert one(10, 1e6).limit(100) == "pairs: too few pieces" and one(10, 1e6).wall(100) == 1e5
     assert one(10**6, 1e3).limit(1000) == "pairs: the scheduler" and one(10**6, 1e3).wall(1000) == 10**6 * CALL
+
+
+def test_columns_stay_in_line_whatever_the_names():
+    configs = {name: Config(1, 1, 1) for name in ("pairs", "variants_expert")}
+    lines = list(Estimate(1, configs, [Stage("pairs", 1, 1.0)], 1, 1).lines([1]))
+    assert len({len(line) for line in lines[:3]}) == 1 and lines[2].startswith("variants_expert ")

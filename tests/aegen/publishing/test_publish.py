@@ -227,6 +227,8 @@ def test_a_branch_and_a_private_dataset(aegen, hub, here):
     repository = hub.repositories[WHERE]
     assert repository.private and repository.branches == {"main": 0, "draft": 1} and repository[0] == {}
     assert "no manifest.json" in aegen("pull", "hf://org/aec", "--out", "back", check=2)
+    code = "import aegen\ntry:\n    aegen.load('hf://org/aec')\nexcept aegen.BadData as error:\n    print(error)"
+    assert "hf://org/aec: no manifest.json" in python(code, hub, here).stdout
     assert "no such dataset, or access denied" in aegen(
         "pull", "hf://org/aec@draft", "--out", "b", token="hf_x", check=2
     )
