@@ -182,10 +182,10 @@ class Place:
     """A dataset and runs on it: each input changes one file, and all is as it was afterwards."""
 
     def __init__(self, root: Path) -> None:
+        from trainer.agents.evaluation import evaluate_run
         from trainer.core.progress import Reporter
-        from trainer.evaluation import evaluate_run
         from trainer.publishing.publish import publish
-        from trainer.training.fit import train
+        from trainer.training.fit import train_run
         from trainer.training.presets import preset
 
         self.root, self.data, self.run = root, root / "data", root / "run"
@@ -193,12 +193,12 @@ class Place:
         self.options = {"device": "cpu", "reporter": Reporter(quiet=True)}
         self.settings = {"memory": {}, "stream": {"stream": True, "stream_rows": 60}}
         self.config = lambda **changes: preset("cpu", width=8, layers=1, **{"updates": 2, **changes})
-        self.fit = train
+        self.fit = train_run
         if not (root / "stream").exists():
             evaluate_run(self.run, "cpu")
             publish(self.run, str(self.target))
             for name, changes in self.settings.items():
-                train(self.data, self.config(**changes), root / name, **self.options)
+                train_run(self.data, self.config(**changes), root / name, **self.options)
                 cut_short(root / name / "last.safetensors")
 
     def choose(self, what: str, rng: random.Random) -> tuple[str, Path]:
@@ -239,7 +239,7 @@ class Place:
         if what in ("aegen", "trainer", "run"):
             read_everything(self.data, self.run, what)
         elif what == "evaluate":
-            from trainer.evaluation import evaluate_run
+            from trainer.agents.evaluation import evaluate_run
 
             evaluate_run(self.run, "cpu", str(self.data), rng.choice(["validation", "test"]))
         elif what == "publish":
@@ -284,7 +284,7 @@ def read_everything(data: Path, run: Path, what: str) -> None:
     from aegen.dataset.folder import Folder
     from aegen.dataset.verify import verify
     from aegen.engines.local import Local
-    from trainer.agent import Agent
+    from trainer.agents.agent import Agent
     from trainer.data.dataset import Dataset
     from trainer.data.encode import load_pairs, load_steps
     from trainer.training.run import Description

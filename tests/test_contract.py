@@ -26,8 +26,8 @@ from aegen.pipeline import build as pipeline
 from trainer.core.errors import BadData
 from trainer.data.dataset import Dataset
 from trainer.data.encode import load_pairs, load_steps
-from trainer.game.baselines import rules_of
 from trainer.game.environment import Environment, Verdict
+from trainer.game.rules import rules_of
 from trainer.sweeps.cell import describe
 from trainer.sweeps.grid import SweepDataset
 

@@ -32,13 +32,13 @@ from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
 from aegen.publishing.pull import pull
 from tests.test_contract import both
-from trainer.agent import Agent
+from trainer.agents.agent import Agent
 from trainer.core.errors import BadData as BadShards
 from trainer.core.format import STEP_COLUMNS
 from trainer.core.progress import Reporter
 from trainer.data.dataset import SHARD, Dataset
 from trainer.game.environment import Environment, Verdict
-from trainer.training.fit import train
+from trainer.training.fit import train_run
 from trainer.training.presets import preset
 from trainer.training.run import sealed
 
@@ -54,7 +54,7 @@ def place(tmp_path_factory):
     place = tmp_path_factory.mktemp("hostile")
     pipeline.build(Spec("aec", 10, 4, 60, rows_per_shard=30), Folder(place / "data"), Local())
     config = preset("cpu", width=8, layers=1, updates=2)
-    train(place / "data", config, place / "run", device="cpu", reporter=Reporter(quiet=True))
+    train_run(place / "data", config, place / "run", device="cpu", reporter=Reporter(quiet=True))
     return place
 
 

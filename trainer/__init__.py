@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trainer.agent import Agent, Game
+    from trainer.agents.agent import Agent, Game
     from trainer.api import Run, fit, load
     from trainer.core.config import Config
     from trainer.core.errors import (
@@ -36,7 +36,7 @@ __version__ = "0.1.0"
 
 # Imported on first use, so that importing the package is fast and requires no extra.
 _MODULES = {
-    "agent": ("Agent", "Game"),
+    "agents.agent": ("Agent", "Game"),
     "api": ("Run", "fit", "load"),
     "core.config": ("Config",),
     "core.errors": (

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.agent import Agent
+from trainer.agents.agent import Agent
 from trainer.core.config import Config
 from trainer.core.errors import InvalidConfig
 from trainer.core.progress import Reporter
-from trainer.training.fit import Result, train
-from trainer.training.presets import default_preset
-from trainer.training.presets import preset as find_preset
+from trainer.training.fit import Result, train_run
+from trainer.training.requested import requested_config
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,10 @@ def fit(
 ) -> Run:
     """Train an agent on ``data`` (a dataset folder, a hub id, or a URL) into the folder ``out``.
 
-    ``model`` is a name of the zoo, ``preset`` a named set of settings, and every field of :class:`Config` is a keyword.
-    Without a preset the device decides: on a GPU ``paper``, with NAR* unless told otherwise, else ``fast`` for the
-    planner and ``cpu`` for other models. A whole ``config`` replaces all of these. With ``resume`` an interrupted run
-    continues and ends with the same weights as an uninterrupted one.
+    ``model`` is a name of the zoo, ``preset`` a named set of settings, and every field of :class:`Config` is a keyword;
+    one that the model does not read is refused. Without a preset the device decides: on a GPU ``paper``, with NAR*
+    unless told otherwise, else ``fast`` for the planner and ``cpu`` for other models. A whole ``config`` replaces all
+    of these. With ``resume`` an interrupted run continues and ends with the same weights as an uninterrupted one.
 
     >>> run = fit("aes", model="nar-star", width=16, updates=20, out="runs/nar")
     >>> run.updates, run.finished
@@ -54,10 +53,10 @@ def fit(
     if model is not None:
         settings["model"] = model
     if config is None:
-        config = find_preset(preset or default_preset(settings, device), **settings)
+        config = requested_config(preset, settings, device)
     elif settings or preset:
         raise InvalidConfig(f"config: cannot be combined with {', '.join(['preset'] if preset else settings)}")
-    result = train(
+    result = train_run(
         data,
         config,
         out,

@@ -1,4 +1,4 @@
 """The card of a dataset: page, pictures, Croissant.
 
-Imports: core, columns, files, engines, arithmetic, pairs, experts, dataset.
+Imports: core, columns, files, engines, arithmetic, dataset.
 """

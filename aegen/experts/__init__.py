@@ -1,4 +1,4 @@
 """From pairs to demonstrations: metrics, edit scripts, TG, TA, tags.
 
-Imports: core, columns, arithmetic, pairs.
+Imports: core, columns.
 """

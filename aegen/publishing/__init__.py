@@ -1,4 +1,4 @@
 """Publish a finished dataset, and download one.
 
-Imports: core, columns, files, engines, pairs, dataset, card.
+Imports: core, columns, files, engines, dataset, card.
 """

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from tests.trainer.reference import judge
-from trainer.agent import Agent
+from trainer.agents.agent import Agent
 from trainer.core.device import Runtime
 from trainer.core.progress import Reporter
 from trainer.data.batches import MemorySampler
@@ -24,7 +24,7 @@ from trainer.data.dataset import Dataset
 from trainer.data.encode import load_pairs
 from trainer.game.play import play
 from trainer.models.zoo import open_demonstrations
-from trainer.training.fit import train
+from trainer.training.fit import train_run
 from trainer.training.presets import preset
 
 UPDATES = 1500  # of the planner: enough to play well
@@ -73,7 +73,7 @@ def timed(function, *arguments, repeat=3):
 
 def play_ratio(folder, run):
     """Recurrent inference of a trained planner against the plain loop."""
-    train(folder, preset("fast", updates=UPDATES, validate_every=1000), run, device="cpu")
+    train_run(folder, preset("fast", updates=UPDATES, validate_every=1000), run, device="cpu")
     agent = Agent.from_pretrained(run)
     pairs = load_pairs(Dataset(folder), "test", agent.contract)
     slow, expected = timed(plain_loop, agent, pairs)
@@ -98,7 +98,7 @@ def loading_share(folder, run):
         pass
     loading = time.perf_counter() - since
     clock = Clock()
-    train(folder, config, run, device="cpu", reporter=clock)
+    train_run(folder, config, run, device="cpu", reporter=clock)
     return {
         "milliseconds_per_update": round(1000 * clock.seconds / clock.updates, 2),
         "loading_percent": round(100 * (loading / SOME) / (clock.seconds / clock.updates), 2),

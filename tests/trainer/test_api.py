@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import trainer
 from tests.trainer.reference import pairs_of, small_dataset
-from tests.trainer.training.test_fit import same, weights
+from tests.trainer.runs import same, weights
 from trainer.cli import main
 from trainer.core.progress import Reporter
 
@@ -101,35 +101,3 @@ def test_a_whole_config_is_taken_as_it_is(data, tmp_path):
     for wrong in ({"seed": 1}, {"preset": "cpu"}, {"model": "ar"}):
         with pytest.raises(trainer.InvalidConfig, match=f"cannot be combined with {next(iter(wrong))}"):
             trainer.fit(data, out=tmp_path / "other", config=config, **wrong, **QUIET)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"width": 1}, "field width: expected int >= 2"),
-        ({"width": 17}, "field width: expected int that's a multiple of 2"),
-        ({"width": 16.0}, "field width: expected int, got float"),
-        ({"batch": True}, "field batch: expected int, got bool"),
-        ({"dropout": float("nan")}, "field dropout: expected float >= 0"),
-        ({"dropout": "0.5"}, "field dropout: expected float, got str"),
-        ({"init": "zeros"}, "field init: expected one of scaled, released, got 'zeros'"),
-        ({"restart": 0}, "field restart: 0 .* requires a number of updates"),
-    ],
-)
-def test_a_wrong_setting_is_named_however_it_is_given(settings, message):
-    with pytest.raises(trainer.InvalidConfig, match=f"^{message}"):
-        trainer.Config(**settings)
-    with pytest.raises(trainer.InvalidConfig, match=f"^config.json: {message}"):
-        trainer.Config.parse(settings, "config.json")
-
-
-def test_a_config_survives_json_and_knows_its_settings():
-    config = trainer.Config(learning_rate=1, model="ar")
-    assert trainer.Config.parse(json.loads(json.dumps(config.to_json())), "config.json") == config
-    assert isinstance(config.learning_rate, float)
-    with pytest.raises(AttributeError):
-        config.width = 4
-    with pytest.raises(trainer.InvalidConfig, match="unknown setting 'depth'"):
-        trainer.preset("cpu", depth=4)
-    with pytest.raises(trainer.InvalidConfig, match="unknown preset 'gpu'; presets: paper, fast, cpu"):
-        trainer.preset("gpu")

@@ -2,7 +2,7 @@
 
 Nothing heavy is imported here; each command imports what it needs.
 
-Imports: core, data, models, training, publishing, sweeps, report.
+Imports: core, models, training, agents, publishing, sweeps, report.
 """
 
 from trainer.cli import experiments, sharing, training

@@ -16,7 +16,11 @@ from trainer.core.errors import Failed, Interrupted, MissingExtra, TrainerError,
 from trainer.training.presets import PRESETS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-EXTRA = {"torch", "numpy", "pyarrow", "safetensors", "tensorboard", "fsspec", "huggingface_hub"}
+# Modules of the base install that are imported late; click and msgspec are needed to get here.
+REQUIRED = {
+    "fsspec", "huggingface_hub", "jinja2", "numpy", "pyarrow", "safetensors", "tensorboard", "torch", "tqdm", "yaml",
+}  # fmt: skip
+DISTRIBUTIONS = {"jinja2": "Jinja2", "yaml": "PyYAML"}  # that have another name than their module
 
 
 class Commands(click.Group):
@@ -28,9 +32,9 @@ class Commands(click.Group):
                 return super().invoke(ctx)
         except ModuleNotFoundError as error:
             name = (error.name or "").partition(".")[0]
-            if name not in EXTRA:
+            if name not in REQUIRED:
                 raise
-            _fail(MissingExtra(name))
+            _fail(MissingExtra(DISTRIBUTIONS.get(name, name)))
         except TrainerError as error:
             _fail(error)
         except MemoryError:

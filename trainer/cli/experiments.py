@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from trainer.cli.common import AT_ONCE, FOLDER, device_option, main, preset_option, threads_option, use_threads
+from trainer.report.paper import TITLE
 
 
 @main.command()
@@ -47,7 +48,7 @@ def sweep(
         run_sweep(requested, jobs, threads, device, click.echo)
         return
     for dataset in requested.missing():
-        click.echo(dataset.build or f"# {dataset.path} is missing")
+        click.echo(dataset.build or f"# {dataset.path} is missing{dataset.how_to_get}")
     for cell in requested.cells:
         click.echo(f"{'done' if finished(cell, requested.out) else 'open'}  {cell.name}")
 
@@ -55,7 +56,7 @@ def sweep(
 @main.command()
 @click.argument("runs", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
 @click.option("--out", type=FOLDER, required=True, help="Folder for the report.")
-@click.option("--title", default="Text editing as imitation game", show_default=True, help="Title of the report.")
+@click.option("--title", default=TITLE, show_default=True, help="Title of the report.")
 @click.option("--timing/--no-timing", default=True, show_default=True, help="Measure the inference time of AR*, NAR*.")
 @threads_option
 def report(runs: tuple[Path, ...], out: Path, title: str, timing: bool, threads: int | None) -> None:

@@ -35,7 +35,7 @@ def default_by_preset(name: str, default: object) -> str:
     """The default of a setting, with the presets that have another.
 
     >>> default_by_preset("width", 512)
-    '512; cpu: 64'
+    '512; core-hours: 128; cpu: 64'
     """
     others = [f"{preset}: {values[name]}" for preset, values in PRESETS.items() if values.get(name, default) != default]
     return "; ".join([str(default), *others])
@@ -125,7 +125,7 @@ def evaluate(
     \b
     Example: trainer evaluate runs/aor --split test
     """
-    from trainer.evaluation import evaluate_run
+    from trainer.agents.evaluation import evaluate_run
 
     use_threads(threads)
     result = evaluate_run(run, device, data, split, limit or 0)
@@ -164,7 +164,7 @@ def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
     \b
     Example: trainer edit runs/aor "3 6 2 9 3"
     """
-    from trainer.agent import Agent
+    from trainer.agents.agent import Agent
 
     agent = Agent.from_pretrained(run, device)
     lines = [*texts] or read_lines()
@@ -194,7 +194,7 @@ def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
     help="Demonstrations to count the parameters for.",
 )
 @json_option
-def models(data: str | None, preset_name: str, train_on: str | None, as_json: bool) -> None:
+def models(data: str | None, preset_name: str, train_on: Any, as_json: bool) -> None:
     """List the models, with --data also the parameters of each.
 
     \b

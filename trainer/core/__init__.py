@@ -1,4 +1,4 @@
-"""What everybody uses: errors, config, device, text, randomness.
+"""What everybody uses: errors, config, files, records, the dataset format, device, randomness.
 
 Imports: nothing.
 """

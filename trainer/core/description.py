@@ -137,8 +137,9 @@ def read_manifest(raw: bytes | str, where: object) -> ManifestRecord:
 def read_description(raw: bytes | str, where: object) -> PairsDescription | StepsDescription:
     """A shard's description from untrusted bytes."""
     check_version(raw, where)
-    if decode(raw, PairsDescription, where).config in ("pairs", "variants"):
-        return decode(raw, PairsDescription, where)
+    described = decode(raw, PairsDescription, where)
+    if described.config in ("pairs", "variants"):
+        return described
     return checked(decode(raw, StepsDescription, where), where)
 
 

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from trainer.core.errors import Failed, InvalidConfig
+from trainer.core.errors import Failed, InvalidConfig, one_line
 
 
 def find_device(name: str, local_rank: int = 0) -> torch.device:
@@ -82,7 +82,7 @@ class Runtime:
         try:
             dist.init_process_group("nccl" if found.type == "cuda" else "gloo")
         except (RuntimeError, ValueError) as error:
-            raise Failed(f"cannot connect the ranks: {str(error).splitlines()[0][:200]}") from error
+            raise Failed(f"cannot connect the ranks: {one_line(error)}") from error
         return cls(found, dist.get_rank(), world, compiled)
 
     def stop(self) -> None:

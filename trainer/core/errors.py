@@ -1,8 +1,9 @@
-"""The few exceptions a user can meet; only ``cli.py`` turns them into exit codes."""
+"""The few exceptions a user can meet: one line each, which ``cli/common.py`` prints before it exits with their code."""
 
 from __future__ import annotations
 
 import errno
+import re
 
 LONGEST = 1000  # characters of a message
 
@@ -68,3 +69,22 @@ def refused(error: OSError, where: object = None) -> TrainerError:
     kind = InvalidConfig if isinstance(error, WRONG_USE) or error.errno in WRONG_NAME else Failed
     name = where or error.filename
     return kind(f"{name}: {error.strerror or error}" if name else str(error.strerror or error))
+
+
+def one_line(error: BaseException) -> str:
+    """An error of another library in one short line.
+
+    >>> one_line(ValueError("not\\n  here")), one_line(KeyError())
+    ('not here', 'KeyError')
+    """
+    return masked(" ".join(str(error).split()))[:200] or type(error).__name__
+
+
+def masked(text: str) -> str:
+    """The error of another library without what stands before an @ or behind a ? in its URLs.
+
+    >>> masked("no https://me:word@host/x and no https://host/x?key=word")
+    'no https://…@host/x and no https://host/x?…'
+    """
+    text = re.sub(r"://[^\s'\"]*@", "://…@", text)
+    return re.sub(r"(://[^\s'\"?#]*[?#])[^\s'\"]+", r"\1…", text)

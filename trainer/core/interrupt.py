@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 
-CODE = 130
+from trainer.core.errors import Interrupted
+
 CONTINUE = {
     "fit": "saved checkpoints are kept; rerun with --resume to continue",
     "sweep": "rerun the command to continue",
@@ -47,7 +48,7 @@ def raising() -> Iterator[None]:
 
 def leave(number: int, frame: FrameType | None) -> None:
     os.write(2, f"Error: {message(sys.argv[1] if len(sys.argv) > 1 else None)}\n".encode())
-    os._exit(CODE)
+    os._exit(Interrupted.exit_code)
 
 
 def _raise_once(number: int, frame: FrameType | None) -> None:

@@ -1,6 +1,7 @@
 """One writer at a time: a lock on an open file or folder.
 
 The folder itself is locked, so no lock file is left in a dataset or run; filelock must leave one on Linux.
+``aegen`` and ``trainer`` carry this file byte for byte.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trainer.core.description import FileInfo, ManifestRecord, PairsDescription, read_description, read_manifest
-from trainer.core.errors import BadData, MissingExtra, TrainerError
+from trainer.core.errors import BadData, MissingExtra, MissingShards, TrainerError, one_line
 from trainer.core.format import (
     COLUMNS,
     KEY,
@@ -33,7 +33,7 @@ from trainer.core.format import (
 )
 from trainer.core.size_guard import references, unfolded
 from trainer.data.contract import Contract, merge
-from trainer.data.hub import SCHEME, HubFiles, hub_id, masked
+from trainer.data.hub import SCHEME, HubFiles, hub_id
 from trainer.data.places import LOCAL, check_url
 
 MAX_TABLE = 1 << 32  # bytes of all rows that are read at once
@@ -151,7 +151,7 @@ class Dataset:
                     raise BadData(f"{self.where}: the {config}/{split} shards disagree on how many they are")
                 total = int(match[4])
         if not found:
-            raise BadData(f"{self.where}: no {config}/{split} shards")
+            raise MissingShards(f"{self.where}: no {config}/{split} shards")
         for index in range(total):
             if index not in found:
                 raise BadData(f"{self.where}: shard {index} of {total} of {config}/{split} is missing")
@@ -209,7 +209,7 @@ class Dataset:
         return footers, merge(described)
 
     def read(self, shard: Shard, columns: dict[str, str], most: int = MAX_TABLE) -> pa.Table:
-        """All rows of one shard; its bytes are held against the manifest's hash first."""
+        """All rows of one shard; its hash is compared with the manifest's first."""
         with self._open(shard) as file:
             if shard.bytes > most:  # mostly a hole, or rows that are too many too
                 raise BadData(f"{self.where}/{shard.name}: {shard.bytes:,} bytes, too many to hold at once")
@@ -219,7 +219,7 @@ class Dataset:
                 while part := file.read(PIECE):
                     sink.write(part)
                     found.update(part)
-            self._hold(shard, found)
+            self._check_hash(shard, found)
             return self._rows(shard, pa.BufferReader(content), columns, None, most)
 
     def read_all(self, shards: Iterable[Shard], columns: dict[str, str]) -> pa.Table:
@@ -230,14 +230,14 @@ class Dataset:
         return pa.concat_tables(tables)
 
     def check(self, shard: Shard) -> None:
-        """Hold the bytes of one shard against the manifest's hash, without keeping them."""
+        """Compare the hash of one shard with the manifest's, without keeping its bytes."""
         found = hashlib.sha256()
         with self._open(shard) as file:
             while part := file.read(1 << 20):
                 found.update(part)
-        self._hold(shard, found)
+        self._check_hash(shard, found)
 
-    def _hold(self, shard: Shard, found: hashlib._Hash) -> None:
+    def _check_hash(self, shard: Shard, found: hashlib._Hash) -> None:
         if found.hexdigest() != shard.sha256:
             raise BadData(f"{self.where}/{shard.name}: altered: its SHA-256 is not the manifest's")
 
@@ -315,8 +315,3 @@ def same_type(found: pa.DataType, needed: pa.DataType) -> bool:
     if pa.types.is_string(needed):
         return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
     return bool(found == needed)
-
-
-def one_line(error: BaseException) -> str:
-    """An error of another library in one short line."""
-    return masked(" ".join(str(error).split()))[:200] or type(error).__name__

@@ -43,15 +43,16 @@ class Demonstrations:
     configs: tuple[ConfigName, ...]
     footers: list[Footer]
     contract: Contract
+    streamable: bool = True  # whether the agent could read them in parts
 
     @classmethod
-    def open(cls, dataset: Dataset, shards: Shards) -> Demonstrations:
+    def open(cls, dataset: Dataset, shards: Shards, streamable: bool = True) -> Demonstrations:
         """Find the shards, and what they declare together."""
         configs = find_configs(dataset, shards)
         if shards == "pairs":
             footers = dataset.footers("pairs", "train")
-            return cls(dataset, configs, footers, text_contract(dataset, footers))
-        return cls(dataset, configs, *dataset.open_steps(configs, "train"))
+            return cls(dataset, configs, footers, text_contract(dataset, footers), streamable)
+        return cls(dataset, configs, *dataset.open_steps(configs, "train"), streamable)
 
     @property
     def where(self) -> str:
@@ -65,7 +66,8 @@ class Demonstrations:
         needed = rows * (4 * self.contract.max_state + 8 * self.contract.action_length + 32)
         if needed > MAX_IN_MEMORY:
             size = f"{rows:,} steps may need {needed / 1e9:.1f} GB of memory"
-            raise InvalidConfig(f"{self.dataset.where}: {size}; use --stream to read them in parts")
+            how = "use --stream to read them in parts" if self.streamable else "use fewer, or a model that can --stream"
+            raise InvalidConfig(f"{self.dataset.where}: {size}; {how}")
         return load_demonstrations(self.dataset, self.footers, self.contract)
 
     @property

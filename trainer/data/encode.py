@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
-from trainer.core.errors import BadData
+from trainer.core.errors import BadData, one_line
 from trainer.core.format import KEEP, PAIR_COLUMNS, STEP_COLUMNS, SplitName, split_state
 from trainer.data.contract import Contract
-from trainer.data.dataset import DAMAGED, MAX_TABLE, Dataset, Footer, leading, one_line
+from trainer.data.dataset import DAMAGED, MAX_TABLE, Dataset, Footer, leading
 
 Array = npt.NDArray[Any]
 

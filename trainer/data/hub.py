@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from trainer.core.errors import BadData, MissingExtra, TrainerError
+from trainer.core.errors import BadData, MissingExtra, TrainerError, masked
 
 SCHEME = "hf://"
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?", re.ASCII)
@@ -81,16 +81,6 @@ def without_token(error: BaseException) -> str:
         text = text.replace(token, "…")
     text = re.sub(r"Bearer [^\s'\"]+", "Bearer …", masked(text))  # however it was quoted
     return " ".join(text.split())[:200] or type(error).__name__
-
-
-def masked(text: str) -> str:
-    """The error of another library without what stands before an @ or behind a ? in its URLs.
-
-    >>> masked("no https://me:word@host/x and no https://host/x?key=word")
-    'no https://…@host/x and no https://host/x?…'
-    """
-    text = re.sub(r"://[^\s'\"]*@", "://…@", text)
-    return re.sub(r"(://[^\s'\"?#]*[?#])[^\s'\"]+", r"\1…", text)
 
 
 def import_client() -> Any:

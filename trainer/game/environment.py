@@ -12,35 +12,32 @@ from enum import IntEnum
 import torch
 from torch import Tensor
 
-from trainer.core.format import DELETE, DONE, INSERT, POSITION, REPLACE
+from trainer.core.format import DELETE, DONE, INSERT, POSITION, REPLACE, Refusal
 from trainer.data.contract import Contract
+
+REASONS = ("applied", "done", *Refusal)  # as the data side and people write them
 
 
 class Verdict(IntEnum):
-    """The result of an action; the refusals are checked in this order, and the first that applies is given."""
+    """The result of an action as a number; of several refusals the first in the format's order is given."""
 
-    APPLIED = 0
-    DONE = 1
-    PARTLY_DONE = 2
-    WRONG_KIND = 3
-    DELETE_TWO_POSITIONS = 4
-    OUT_OF_RANGE = 5
-    NOT_WRITABLE = 6
-    TOO_LONG = 7
+    APPLIED = REASONS.index("applied")
+    DONE = REASONS.index("done")
+    PARTLY_DONE = REASONS.index(Refusal.PARTLY_DONE)
+    WRONG_KIND = REASONS.index(Refusal.WRONG_KIND)
+    DELETE_TWO_POSITIONS = REASONS.index(Refusal.DELETE_TWO_POSITIONS)
+    OUT_OF_RANGE = REASONS.index(Refusal.OUT_OF_RANGE)
+    NOT_WRITABLE = REASONS.index(Refusal.NOT_WRITABLE)
+    TOO_LONG = REASONS.index(Refusal.TOO_LONG)
 
     @property
     def reason(self) -> str:
-        """The name as the data side and people write it.
+        """In words.
 
         >>> Verdict.PARTLY_DONE.reason
         'partly-done'
         """
-        return self.name.lower().replace("_", "-")
-
-    @property
-    def refused(self) -> bool:
-        """Whether the action was refused, which leaves the state unchanged."""
-        return self >= Verdict.PARTLY_DONE
+        return str(REASONS[self])
 
 
 class Kind(IntEnum):
@@ -71,10 +68,10 @@ class Splices:
 class Environment:
     """The rules for one contract, as look-up tables by action id.
 
-    Ids at or beyond the vocabulary (a model's BOS) are of no kind, so that playing one is refused.
+    The id after the vocabulary (a model's BOS) is of no kind, so that playing it is refused.
     """
 
-    def __init__(self, contract: Contract, device: torch.device | str = "cpu", spare: int = 1) -> None:
+    def __init__(self, contract: Contract, device: torch.device | str = "cpu") -> None:
         self.slots, self.max_state = contract.slots, contract.max_state
         kinds, values, writable = [], [], []
         allowed = set(contract.writable)
@@ -83,9 +80,9 @@ class Environment:
             kinds.append(Kind.POSITION if position else WORDS.get(token, Kind.TOKEN))
             values.append(int(position[1]) if position else contract.state_ids.get(token, 0))
             writable.append(token in allowed and token in contract.state_ids)
-        self.kinds = torch.tensor([*kinds, *[Kind.NOTHING] * spare], device=device)
-        self.values = torch.tensor([*values, *[0] * spare], device=device)
-        self.writable = torch.tensor([*writable, *[False] * spare], device=device)
+        self.kinds = torch.tensor([*kinds, Kind.NOTHING], device=device)
+        self.values = torch.tensor([*values, 0], device=device)
+        self.writable = torch.tensor([*writable, False], device=device)
 
     @property
     def device(self) -> torch.device:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainer.data.contract import Contract
-from trainer.game.baselines import without_padding
 from trainer.game.environment import Verdict
 from trainer.game.play import GameStep
+from trainer.game.rules import without_padding
 
 
 @dataclass(frozen=True)

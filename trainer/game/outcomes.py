@@ -1,36 +1,85 @@
 """How each game of an evaluation went: what a report counts, and some games to step through.
 
 A wrong game is classified by its first action that differs from the expert's. Where a text has more than one right
-result this is a convention; the action itself need not be wrong.
+result this is a convention; the action itself need not be wrong. What is recorded is bounded, so that whoever reads the
+file accepts it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pyarrow.compute as pc
+from msgspec import Meta, Struct
 from torch import Tensor
 
 from trainer.core.errors import BadData
 from trainer.core.format import DONE, KEEP, POSITION, REPLACE, STEP_COLUMNS, SplitName
+from trainer.core.records import MAX_BYTES
 from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset, Shard
 from trainer.data.demonstrations import HELD_OUT
 from trainer.data.encode import Pairs, check_size, one_chunk
-from trainer.game.accuracy import equation_holds, token_accuracy
+from trainer.game.accuracy import equation_holds
 from trainer.game.environment import Verdict
 from trainer.game.moves import Move, read_moves
 from trainer.game.play import GameStep, Rollout, ending
 
-FORMAT = 1
+OUTCOMES_FORMAT = 1
 DETAILED = 20_000  # games recorded one by one; the accuracies count all
 TOKEN_BYTES = 64  # of the expert's actions, in memory
 SHOWN = 6  # right games, and as many wrong ones, that are kept step by step
-FAILURES = ("wrong position", "wrong token", "stopped early", "never stopped", "refused", "not read")
+MAX_ROWS = MAX_BYTES // 2  # bytes of all rows,
+MAX_GAME = MAX_BYTES // 64  # and of a game that is kept
+UNREADABLE = "unreadable"
+FAILURES = ("wrong position", "wrong token", "stopped early", "never stopped", "refused", UNREADABLE)
 
 Actions = list[tuple[str, ...]]
+
+
+class Outcome(Struct, frozen=True, omit_defaults=True):
+    """How one game of an evaluation ended."""
+
+    source: str
+    target: str
+    right: bool
+    failure: str  # empty, or one of FAILURES
+    expert_steps: Annotated[int, Meta(ge=0)] | None = None
+    replaces: bool = False  # whether the expert does
+
+
+class MoveRecord(Struct, frozen=True):
+    """One step of a game."""
+
+    state: str
+    action: list[str]
+    chances: list[float]
+    verdict: str
+
+    def __post_init__(self) -> None:
+        if len(self.action) != len(self.chances):
+            raise ValueError(f"{len(self.chances)} chances for {len(self.action)} action tokens")
+
+
+class GameRecord(Struct, frozen=True):
+    """A game to step through."""
+
+    source: str
+    target: str
+    predicted: str
+    right: bool
+    failure: str
+    moves: list[MoveRecord]
+
+
+class OutcomesRecord(Struct, frozen=True):
+    """The content of ``outcomes-SPLIT.json``."""
+
+    rows: list[Outcome] = []
+    games: list[GameRecord] = []
 
 
 def expert_actions(dataset: Dataset, split: SplitName, contract: Contract, pairs: Pairs) -> list[Actions] | None:
@@ -77,7 +126,7 @@ def failure(played: Sequence[tuple[tuple[str, ...], str]], expert: Actions | Non
     'wrong position'
     """
     if not played:
-        return "not read"
+        return UNREADABLE
     for (action, verdict), wanted in zip(played, expert or [], strict=False):
         if action == wanted:
             continue
@@ -118,63 +167,60 @@ class Outcomes:
     pairs: Pairs
     expert: list[Actions] | None
     moves: dict[int, list[Move]] = field(default_factory=dict)
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    games: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Outcome] = field(default_factory=list)
+    games: list[GameRecord] = field(default_factory=list)
 
     def watch(self, step: GameStep) -> None:
         """Record one step of the games that have not ended."""
         for game, move in read_moves(step, self.contract, DETAILED):
             self.moves.setdefault(game, []).append(move)
 
-    def ended(self, rows: Tensor, rollout: Rollout, results: dict[int, tuple[str, ...]]) -> None:
-        """Record how the games ended; ``rows`` says which pair each game was."""
-        contract = self.contract
-        number = {row: game for game, row in enumerate(rows.tolist())}
-        last = max(number, default=-1)
-        left = {True: SHOWN, False: SHOWN}
-        for row in range(min(last + 1, DETAILED)):
-            source, target = self.pairs.sources[row], self.pairs.targets[row]
+    def ended(self, rows: range, played: Tensor, rollout: Rollout, results: dict[int, tuple[str, ...]]) -> None:
+        """Record how the rows ended, those that could not be played included."""
+        number = {row: game for game, row in enumerate(played.tolist())}
+        left, size = {True: SHOWN, False: SHOWN}, 0
+        for row in rows[:DETAILED]:
             game = number.get(row)
-            predicted = results.get(row, source)
             moves = self.moves.get(game, []) if game is not None else []
-            how = ending(int(rollout.verdicts[game])) if game is not None else "unreadable"
-            equation = contract.arithmetic and equation_holds(predicted, target)
-            right = equation if contract.arithmetic else predicted == target
-            expert = self.expert[row] if self.expert else None
-            said = [(move.action, move.verdict) for move in moves]
-            note: dict[str, Any] = {
-                "source": " ".join(source),
-                "target": " ".join(target),
-                "predicted": " ".join(predicted),
-                "token": round(token_accuracy(predicted, target), 4),
-                "sequence": predicted == target,
-                "equation": equation,
-                "right": right,
-                "steps": len(moves),
-                "ended": how,
-                "failure": "" if right else failure(said, expert, how, contract.game),
-            }
-            if expert:
-                note["expert_steps"] = len(expert)
-                note["replaces"] = any(action[0] == REPLACE for action in expert)
-            self.rows.append(note)
-            if left[right] and moves:
-                left[right] -= 1
-                self.games.append(self._shown(note, moves))
+            how = ending(int(rollout.verdicts[game])) if game is not None else UNREADABLE
+            predicted = results.get(row, self.pairs.sources[row])
+            outcome = self._judged(row, predicted, moves, how)
+            size += len(msgspec.json.encode(outcome)) + 1
+            if size > MAX_ROWS:
+                break
+            self.rows.append(outcome)
+            if left[outcome.right] and moves:
+                shown = self._shown(outcome, predicted, moves)
+                if len(msgspec.json.encode(shown)) <= MAX_GAME:
+                    left[outcome.right] -= 1
+                    self.games.append(shown)
 
-    def _shown(self, note: dict[str, Any], moves: list[Move]) -> dict[str, Any]:
+    def _judged(self, row: int, predicted: tuple[str, ...], moves: list[Move], how: str) -> Outcome:
+        source, target = self.pairs.sources[row], self.pairs.targets[row]
+        right = equation_holds(predicted, target) if self.contract.arithmetic else predicted == target
+        expert = self.expert[row] if self.expert else None
+        said = [(move.action, move.verdict) for move in moves]
+        return Outcome(
+            " ".join(source),
+            " ".join(target),
+            right,
+            "" if right else failure(said, expert, how, self.contract.game),
+            len(expert) if expert else None,
+            any(action[0] == REPLACE for action in expert or ()),
+        )
+
+    def _shown(self, outcome: Outcome, predicted: tuple[str, ...], moves: list[Move]) -> GameRecord:
         steps = [
-            {
-                "state": " ".join(move.state),
-                "action": list(move.action),
-                "chances": [round(chance, 4) for chance in move.probabilities],
-                "verdict": move.verdict,
-            }
+            MoveRecord(
+                " ".join(move.state),
+                list(move.action),
+                [round(chance, 4) for chance in move.probabilities],
+                move.verdict,
+            )
             for move in moves
         ]
-        keys = ("source", "target", "predicted", "right", "ended", "failure")
-        return {key: note[key] for key in keys} | {"moves": steps}
+        return GameRecord(outcome.source, outcome.target, " ".join(predicted), outcome.right, outcome.failure, steps)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> bytes:
         """The content of ``outcomes-SPLIT.json``."""
-        return {"format": FORMAT, "rows": self.rows, "games": self.games}
+        return msgspec.json.encode({"format": OUTCOMES_FORMAT, "rows": self.rows, "games": self.games}) + b"\n"

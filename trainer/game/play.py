@@ -16,8 +16,8 @@ from torch import Tensor
 from trainer.data.contract import Contract
 from trainer.data.encode import Pairs
 from trainer.game.accuracy import Scores
-from trainer.game.baselines import Rules
 from trainer.game.environment import Verdict
+from trainer.game.rules import Rules
 
 CHUNK = 1024  # games played at once
 
@@ -155,7 +155,8 @@ class Observer(Protocol):
 
     def watch(self, step: GameStep) -> None: ...
 
-    def ended(self, rows: Tensor, rollout: Rollout, results: dict[int, tuple[str, ...]]) -> None: ...
+    def ended(self, rows: range, played: Tensor, rollout: Rollout, results: dict[int, tuple[str, ...]]) -> None:
+        """``rows`` are all pairs that were asked for; ``played`` says which pair each game was."""
 
 
 def score(
@@ -171,21 +172,22 @@ def score(
     A source that the agent cannot read (too long, or with unknown tokens) is not played and counts unchanged.
     """
     scores = Scores(arithmetic=contract.arithmetic)
-    rows = torch.arange(len(pairs))[part]
-    rows = rows[pairs.playable[rows]]
+    rows = range(len(pairs))[part]
+    played = torch.arange(len(pairs))[part]
+    played = played[pairs.playable[played]]
     watch = observer.watch if observer else None
     rollout = play(
-        policy, environment, pairs.states[rows], pairs.lengths[rows], max_steps=contract.max_steps, watch=watch
+        policy, environment, pairs.states[played], pairs.lengths[played], max_steps=contract.max_steps, watch=watch
     )
     names = ("", *contract.state_tokens)
     results = {}
-    for row, state, length in zip(rows.tolist(), rollout.states.tolist(), rollout.lengths.tolist(), strict=True):
+    for row, state, length in zip(played.tolist(), rollout.states.tolist(), rollout.lengths.tolist(), strict=True):
         results[row] = tuple(names[token] for token in state[:length])
     if observer:
-        observer.ended(rows, rollout, results)
-    for row in range(len(pairs))[part]:
+        observer.ended(rows, played, rollout, results)
+    for row in rows:
         scores.add(results.get(row, pairs.sources[row]), pairs.targets[row])
-    scores.unreadable = scores.pairs - len(rows)
+    scores.unreadable = scores.pairs - len(played)
     scores.steps = int(rollout.steps.sum())
     for verdict in rollout.verdicts.tolist():
         scores.ended[ending(verdict)] = scores.ended.get(ending(verdict), 0) + 1

@@ -7,8 +7,8 @@ import torch
 from trainer.core.errors import BadData
 from trainer.data.contract import Contract
 from trainer.data.encode import Steps
-from trainer.game.baselines import rules_of
 from trainer.game.environment import Verdict
+from trainer.game.rules import rules_of
 
 
 def check_trajectories(steps: Steps, contract: Contract, where: str) -> None:

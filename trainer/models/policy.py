@@ -24,6 +24,8 @@ from trainer.data.contract import Contract
 from trainer.data.demonstrations import Demonstrations, Shards
 from trainer.data.stream import StreamSampler
 
+PLANNING = frozenset(("view", "beam", "auxiliary", "confidence"))  # settings that are the planner's alone
+
 
 class Knowledge(msgspec.Struct, frozen=True):
     """What a model must know of its data besides the contract to be built; kept in ``config.json``."""
@@ -44,10 +46,22 @@ class Policy(nn.Module):
     augmentable: ClassVar[bool] = True  # whether augmented demonstrations (TA) make sense for it
     streamable: ClassVar[bool] = True  # whether it can learn from row groups one after the other
     settings: ClassVar[Mapping[str, Any]] = {}  # its own values of the config, which replace a preset's
+    unread: ClassVar[frozenset[str]] = PLANNING  # settings that change nothing for it
     knowledge_type: ClassVar[type[Knowledge] | None] = None  # what ``study`` finds out
     group: ClassVar[int] = 256  # games of similar length that are decided at once
 
     # What it needs of its data
+
+    @classmethod
+    def shards(cls, config: Config) -> Shards:
+        """The training rows that it learns from."""
+        return cls.learns_from or config.train_on
+
+    @classmethod
+    def read_settings(cls, config: Config) -> dict[str, Any]:
+        """The settings that decide what a run computes, without those that this model does not read."""
+        unread = cls.unread | ({"train_on"} if cls.learns_from else set())
+        return {name: value for name, value in config.to_json().items() if name not in unread}
 
     @classmethod
     def study(cls, data: Demonstrations, config: Config) -> tuple[Config, Knowledge | None]:

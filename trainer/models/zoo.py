@@ -41,7 +41,8 @@ def find_model(name: str) -> type[Policy]:
 
 def open_demonstrations(dataset: Dataset, config: Config) -> Demonstrations:
     """What the model of a config learns from."""
-    return Demonstrations.open(dataset, find_model(config.model).learns_from or config.train_on)
+    model = find_model(config.model)
+    return Demonstrations.open(dataset, model.shards(config), model.streamable)
 
 
 def make_model(config: Config, contract: Contract, knowledge: Knowledge | None = None) -> Policy:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -10,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from trainer.core.markdown import markdown_templates, read_front_matter
 from trainer.core.records import convert, plain
+from trainer.data.demonstrations import Shards
 from trainer.data.hub import SCHEME, hub_id
 from trainer.models.zoo import find_model
 from trainer.training.run import Description
@@ -21,6 +23,14 @@ MEASURES = {
 }
 LIBRARY = "aegen"  # in the head of a card: tells ours from other people's
 TEMPLATE = markdown_templates("trainer.publishing").get_template("model.md")
+
+LEARNED_FROM: dict[Shards, str] = {
+    "augmented": "the augmented demonstrations",
+    "expert": "the expert's demonstrations",
+    "variants": "the expert's demonstrations, those of variants included,",
+    "tags": "the rounds of tags",
+    "pairs": "the pairs",
+}
 
 Results = dict[str, dict[str, Any]]  # by split
 Count = Annotated[int, Meta(ge=0, le=1 << 50)]
@@ -50,9 +60,10 @@ def is_card(page: str) -> bool:
 def card(description: Description, results: Results, name: str) -> str:
     """The page; ``name`` is where it will be: ``org/name`` or a folder."""
     config, contract = description.config, description.contract
+    model = find_model(config.model)
     where = str(description.data.get("where"))
     dataset = hub_id(where) if where.startswith(SCHEME) else None
-    title = name.rsplit("/", 1)[-1]
+    title = Path(name).absolute().name or name  # of ``out/`` and of ``.`` too
     header = {
         "library_name": LIBRARY,
         "license": "mit",
@@ -65,8 +76,10 @@ def card(description: Description, results: Results, name: str) -> str:
         name=name,
         shell_name=shlex.quote(name),
         title=title,
-        about=find_model(config.model).about,
-        config=config.to_json(),
+        about=model.about,
+        model=config.model,
+        learned_from=LEARNED_FROM[model.shards(config)],
+        settings=model.read_settings(config),
         contract=contract,
         parameters=description.parameters,
         versions=description.versions,

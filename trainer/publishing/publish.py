@@ -11,14 +11,16 @@ import torch
 from torch import Tensor
 
 from trainer.core.errors import BadData, Failed, FolderConflict, InvalidConfig
+from trainer.core.files import digest, write, write_json
+from trainer.core.format import SplitName
 from trainer.data.hub import HUB_ID, SCHEME, explained, import_client
 from trainer.data.places import LOCAL, check_url
 from trainer.models.zoo import make_model
 from trainer.publishing.card import Results, card, figures, is_card
-from trainer.training.checkpoint import digest, load_checkpoint, most_bytes, save_checkpoint, write, write_json
-from trainer.training.run import Description, read_json
+from trainer.training.checkpoint import load_checkpoint, most_bytes, save_checkpoint
+from trainer.training.run import CONFIG, PUBLISHED, Description, RunFolder, read_json
 
-SPLITS = ("test", "validation")
+SPLITS: tuple[SplitName, ...] = ("test", "validation")
 
 
 def publish(run: Path, to: str, private: bool = False) -> str:
@@ -46,14 +48,14 @@ def publish(run: Path, to: str, private: bool = False) -> str:
 
 def check_folder(run: Path, folder: Path) -> None:
     """Refuse to overwrite a run, or pages and weights that are not a published agent's."""
-    if folder.resolve() == run.resolve() or (folder / "last.safetensors").exists():
+    if folder.resolve() == run.resolve() or RunFolder(folder).last.exists():
         raise FolderConflict(f"{folder}: is the folder of a run; choose another folder")
     page = folder / "README.md"
     if page.exists() and not is_card(page.read_text(encoding="utf-8", errors="replace")):
         raise FolderConflict(f"{page}: not the card of an agent; choose another folder")
-    if (folder / "config.json").exists():
-        Description.read(folder / "config.json")
-    elif (weights := folder / "model.safetensors").exists():  # ours come after their config
+    if (folder / CONFIG).exists():
+        Description.read(folder / CONFIG)
+    elif (weights := folder / PUBLISHED).exists():  # ours come after their config
         raise FolderConflict(f"{weights}: not the weights of an agent; choose another folder")
 
 
@@ -68,21 +70,22 @@ class Prepared:
 
     def write(self, folder: Path) -> None:
         """Write them into a folder; weights last, so that a folder with weights is complete."""
-        (folder / "model.safetensors").unlink(missing_ok=True)  # another agent's must not lie beside this config
-        write_json(folder / "config.json", self.described)
+        (folder / PUBLISHED).unlink(missing_ok=True)  # another agent's must not lie beside this config
+        write_json(folder / CONFIG, self.described)
         write(folder / "README.md", self.page.encode())
-        save_checkpoint(folder / "model.safetensors", self.tensors, self.facts)
+        save_checkpoint(folder / PUBLISHED, self.tensors, self.facts)
 
 
 def prepare(run: Path, name: str) -> Prepared:
     """Read and check everything before anything is written: a failure leaves the published agent as it was."""
-    description = Description.read(run / "config.json")
-    if not (run / "best.safetensors").exists():
-        raise BadData(f"{run}: no best.safetensors yet; the first validation writes it")
+    files = RunFolder(run)
+    description = Description.read(files.config)
+    if not files.best.exists():
+        raise BadData(f"{run}: no {files.best.name} yet; the first validation writes it")
     with torch.device("meta"):
         model = make_model(description.config, description.contract, description.knowledge)
-    tensors, facts = load_checkpoint(run / "best.safetensors", most_bytes(model))
-    results = measured(run, facts, description.data.get("where"))
+    tensors, facts = load_checkpoint(files.best, most_bytes(model))
+    results = measured(files, facts)
     public = description
     scheme, mark, _ = str(description.data.get("where")).partition("://")
     if not mark or scheme in LOCAL:
@@ -90,20 +93,19 @@ def prepare(run: Path, name: str) -> Prepared:
     return Prepared(public.to_json(), card(description, results, name), tensors, facts)
 
 
-def measured(run: Path, facts: dict[str, Any], where: object) -> Results:
+def measured(run: RunFolder, facts: dict[str, Any]) -> Results:
     """Results of ``trainer evaluate`` for these weights on the run's own dataset, and of their last validation."""
     found: Results = {}
-    best = run / "best.safetensors"
-    weights = digest(best)
+    weights = digest(run.best)
     for split in SPLITS:
-        path = run / f"evaluation-{split}.json"
+        path = run.evaluation(split)
         if not path.exists():
             continue
         result = read_json(path)
-        if result.get("weights") == weights and result.get("data") == where:
+        if result.get("weights") == weights and result.get("own") is True:
             found[split] = figures(result, str(path))
     if isinstance(facts.get("validation"), dict):
-        found.setdefault("validation", figures(facts["validation"], f"{best}: validation"))
+        found.setdefault("validation", figures(facts["validation"], f"{run.best}: validation"))
     return found
 
 

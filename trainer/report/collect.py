@@ -1,6 +1,6 @@
 """The results of finished cells as typed records: everything that tables and figures are made from.
 
-The games of the gallery are not part of a record; they are read from the run folders when a page is made.
+The games to step through are not part of a record: they are only in the run folders, and on the pages made from these.
 """
 
 from __future__ import annotations
@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct, structs
 
 from trainer.core.errors import BadData
-from trainer.core.records import MAX_BYTES, convert, decode, plain
+from trainer.core.format import SplitName
+from trainer.core.records import convert, plain
+from trainer.game.outcomes import OUTCOMES_FORMAT, GameRecord, Outcome, OutcomesRecord
 from trainer.models.zoo import MODELS
 from trainer.report.paper import PAIR
 from trainer.sweeps.result import CELL, CELL_FORMAT, CellResult, Count, Percent, Seconds, read_record
@@ -77,48 +80,6 @@ class Results(Struct, frozen=True):
     cells: Annotated[list[Record], Meta(min_length=1)]
 
 
-class Outcome(Struct, frozen=True):
-    """How one game of an evaluation ended."""
-
-    source: str
-    target: str
-    right: bool
-    failure: str
-    expert_steps: Count | None = None
-    replaces: bool = False
-
-
-class MoveRecord(Struct, frozen=True):
-    """One step of a game."""
-
-    state: str
-    action: list[str]
-    chances: list[float]
-    verdict: str
-
-    def __post_init__(self) -> None:
-        if len(self.action) != len(self.chances):
-            raise ValueError(f"{len(self.chances)} chances for {len(self.action)} action tokens")
-
-
-class GameRecord(Struct, frozen=True):
-    """A game to step through."""
-
-    source: str
-    target: str
-    predicted: str
-    right: bool
-    failure: str
-    moves: list[MoveRecord]
-
-
-class OutcomesRecord(Struct, frozen=True):
-    """The content of ``outcomes-SPLIT.json``."""
-
-    rows: list[Outcome] = []
-    games: list[GameRecord] = []
-
-
 class _Validation(Struct, frozen=True):
     action_accuracy: Percent | None = None
     sequence_accuracy: Percent | None = None
@@ -133,23 +94,51 @@ class _Metrics(Struct, frozen=True):
     validation: _Validation = _Validation()
 
 
-Lengths = dict[tuple[str, str, str], tuple[int, bool]]  # (task, source, target) -> expert steps, whether they replace
+Pair = tuple[str, str, str]  # task, source, target
+Lengths = dict[Pair, tuple[int, bool]]  # expert steps, and whether they replace
 
 
-def collect(runs: Path) -> list[Record]:
-    """The records of all finished cells under a folder, or those of a ``results.json``."""
+@dataclass(frozen=True)
+class Cells:
+    """The finished cells of a place, and the games that their evaluations kept, by the name of the cell."""
+
+    records: list[Record]
+    games: dict[str, list[GameRecord]]
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a record counts of a cell's games."""
+
+    failures: Counter[str]
+    right: list[tuple[Pair, bool]]
+
+
+def collect(runs: Path) -> Cells:
+    """All finished cells under a folder, or those of a ``results.json``, which has no games."""
     if runs.is_file():
-        return check_comparable(read_results(runs).cells)
+        return Cells(check_comparable(read_results(runs).cells), {})
     if not runs.is_dir():
         raise BadData(f"{runs}: no such folder")
     cells = {path.parent: read_record(path, CellResult, CELL_FORMAT) for path in sorted(runs.rglob(CELL))}
     if not cells:
         raise BadData(f"{runs}: no finished cells; run `trainer sweep` first")
-    lengths: Lengths = {}
-    for folder, cell in cells.items():
-        lengths |= expert_lengths(cell, read_outcomes(folder, cell.split).rows)
     names = {folder: folder.relative_to(runs).as_posix() for folder in cells}
-    return check_comparable([make_record(folder, names[folder], cell, lengths) for folder, cell in cells.items()])
+    lengths: Lengths = {}
+    known: dict[Pair, Pair] = {}  # many cells play the same pairs: each is kept once
+    played: dict[Path, Played] = {}
+    games: dict[str, list[GameRecord]] = {}
+    for folder, cell in cells.items():
+        outcomes = read_outcomes(folder, cell.split)
+        pairs = [(cell.task, row.source, row.target) for row in outcomes.rows]
+        lengths |= expert_lengths(cell, outcomes.rows)
+        played[folder] = Played(
+            Counter(row.failure for row in outcomes.rows if row.failure),
+            [(known.setdefault(pair, pair), row.right) for pair, row in zip(pairs, outcomes.rows, strict=True)],
+        )
+        games |= {names[folder]: outcomes.games} if outcomes.games else {}
+    records = [make_record(folder, names[folder], cell, played[folder], lengths) for folder, cell in cells.items()]
+    return Cells(check_comparable(records), games)
 
 
 def read_results(path: Path) -> Results:
@@ -177,22 +166,10 @@ def check_comparable(records: list[Record]) -> list[Record]:
     return records
 
 
-def read_outcomes(folder: Path, split: str) -> OutcomesRecord:
+def read_outcomes(folder: Path, split: SplitName) -> OutcomesRecord:
     """How the games of a cell's evaluation went."""
-    path = folder / f"outcomes-{split}.json"
-    try:
-        with path.open("rb") as file:
-            return decode(file.read(MAX_BYTES + 1), OutcomesRecord, path)
-    except FileNotFoundError:
-        return OutcomesRecord()
-    except OSError as error:
-        raise BadData(f"{path}: {error.strerror}") from error
-
-
-def games_of(folder: Path, split: str) -> list[dict[str, Any]]:
-    """The games of a cell to step through."""
-    games: list[dict[str, Any]] = plain(read_outcomes(folder, split).games)
-    return games
+    path = RunFolder(folder).outcomes(split)
+    return read_record(path, OutcomesRecord, OUTCOMES_FORMAT) if path.exists() else OutcomesRecord()
 
 
 def expert_lengths(cell: CellResult, rows: Iterable[Outcome]) -> Lengths:
@@ -209,14 +186,13 @@ def expert_lengths(cell: CellResult, rows: Iterable[Outcome]) -> Lengths:
     }
 
 
-def make_record(folder: Path, name: str, cell: CellResult, lengths: Lengths) -> Record:
+def make_record(folder: Path, name: str, cell: CellResult, played: Played, lengths: Lengths) -> Record:
     """A cell with the counts of its games."""
-    rows = read_outcomes(folder, cell.split).rows
-    known = [(row.right, facts) for row in rows if (facts := lengths.get((cell.task, row.source, row.target)))]
+    known = [(right, facts) for pair, right in played.right if (facts := lengths.get(pair))]
     return Record(
         **structs.asdict(cell),
         name=name,
-        failures=dict(sorted(Counter(row.failure for row in rows if row.failure).items())),
+        failures=dict(sorted(played.failures.items())),
         by_length=shares((steps, right) for right, (steps, _) in known),
         by_replace=shares(("with" if replaces else "without", right) for right, (_, replaces) in known),  # type: ignore[arg-type]
         curve=curve(folder),
@@ -238,7 +214,8 @@ def shares(pairs: Iterable[tuple[Group, bool]]) -> dict[Group, Share]:
 
 def curve(folder: Path) -> list[Epoch]:
     """The learning curve of a run."""
-    lines = convert(RunFolder(folder).read_metrics(), list[_Metrics], folder / "metrics.jsonl")
+    run = RunFolder(folder)
+    lines = convert(run.read_metrics(), list[_Metrics], run.metrics)
     return [
         Epoch(
             round(line.action_accuracy, 2),

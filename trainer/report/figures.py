@@ -10,7 +10,7 @@ from statistics import mean, stdev
 from typing import Any, Literal
 
 from trainer.core.errors import MissingExtra
-from trainer.game.outcomes import FAILURES
+from trainer.game.outcomes import FAILURES, UNREADABLE
 from trainer.report import paper
 from trainer.report.collect import Record, Share, Timing
 from trainer.report.paper import PAIR
@@ -272,7 +272,7 @@ def failures(records: Sequence[Record]) -> Any:
     tasks, methods = tasks_of(usable), methods_of(usable)
     if not any(record.failures for record in usable):
         return None
-    kinds = [kind for kind in FAILURES if kind != "not read" or any(kind in record.failures for record in usable)]
+    kinds = [kind for kind in FAILURES if kind != UNREADABLE or any(kind in record.failures for record in usable)]
     figure, axes = panels(1, len(tasks), 1.2 + 0.62 * len(kinds), 1.2 + 0.26 * len(methods))
     for column, (here, task) in enumerate(zip(axes[0], tasks, strict=True)):
         grid = []

@@ -9,13 +9,13 @@ from trainer.report.paper import ABLATION_METRIC, ABLATION_TASK, LENIENT, PAIR, 
 from trainer.report.tables import Order, Table
 
 
-def with_spread(mean: float, spread: float | None) -> str:
-    """A mean with its standard deviation, if there is one.
+def with_spread(mean: float, spread: float | None, width: int = 0) -> str:
+    """A mean with its standard deviation, if there is one; the mean is moved to the right of ``width``.
 
-    >>> with_spread(61.0, 1.414), with_spread(61.0, None)
-    ('61.00 ± 1.41', '61.00')
+    >>> with_spread(61.0, 1.414), with_spread(61.0, None, 6)
+    ('61.00 ± 1.41', ' 61.00')
     """
-    return f"{mean:.2f}" + ("" if spread is None else f" ± {spread:.2f}")
+    return f"{mean:{width}.2f}" + ("" if spread is None else f" ± {spread:.2f}")
 
 
 def summary(table: Table) -> list[str]:
@@ -32,7 +32,7 @@ def summary(table: Table) -> list[str]:
                 beside = f"paper: {entry.theirs[0]:.2f} ({entry.difference:+.2f})"
             elif best:
                 beside = f"best in the paper, {best[1]}: {best[0]:.2f} ({entry.mean - best[0]:+.2f})"
-            ours = f"{entry.mean:6.2f}" + ("" if entry.std is None else f" ± {entry.std:.2f}")
+            ours = with_spread(entry.mean, entry.std, 6)
             lines.append(f"{column[0].upper()} {column[1]:<9}{', '.join(row.head):<24}{ours:<14}  {beside}".rstrip())
     return lines
 

@@ -15,6 +15,7 @@ LENIENT = (
 Figure = tuple[float, float | None]
 Column = tuple[str, Measure]  # (task, measure)
 
+TITLE = "Text editing as imitation game"
 TASKS = ("aor", "aes", "aec")
 PAIR = ("ar-star", "nar-star")  # the agents whose times, curves and metrics it compares
 BASELINES = ("end2end", "tagging", "recurrence")  # the first block of the main table

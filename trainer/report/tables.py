@@ -76,11 +76,6 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
 
-    @property
-    def run(self) -> int:
-        """How many of its rows have a figure of ours."""
-        return sum(any(entry.values for entry in row.cells.values()) for row in self.rows)
-
 
 def make(
     key: str,

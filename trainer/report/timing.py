@@ -8,12 +8,14 @@ from pathlib import Path
 
 import torch
 
-from trainer.agent import Agent
+from trainer.agents.agent import Agent
+from trainer.core.format import MANIFEST
 from trainer.data.dataset import Dataset
 from trainer.data.encode import load_pairs
 from trainer.game.play import act, play
 from trainer.report.collect import Record, TaskTiming, Times, Timing
 from trainer.report.paper import PAIR
+from trainer.training.run import RunFolder
 
 GAMES = 512
 REPEATS = 3
@@ -63,7 +65,7 @@ def measure(runs: Path, records: list[Record]) -> tuple[Timing, list[str]]:
             continue
         agents = {name: Agent.from_pretrained(folder) for name, folder in chosen.items()}
         where = agents[PAIR[1]].description.data.get("where")
-        if not isinstance(where, str) or not (Path(where) / "manifest.json").is_file():
+        if not isinstance(where, str) or not (Path(where) / MANIFEST).is_file():
             skipped.append(f"{task.upper()}: inference time not measured: no dataset in {where}")
             continue
         times, games = time_agents(agents, where)
@@ -81,6 +83,6 @@ def _same_cell(runs: Path, records: list[Record]) -> dict[str, Path]:
             for other in records
             if (other.ta, other.seed) == (record.ta, record.seed) and other.model in PAIR
         }
-        if len(found) == len(PAIR) and all((folder / "best.safetensors").is_file() for folder in found.values()):
+        if len(found) == len(PAIR) and all(RunFolder(folder).best.is_file() for folder in found.values()):
             return {name: found[name] for name in PAIR}
     return {}

@@ -8,25 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from trainer.core.errors import Failed
+from trainer.core.files import write
+from trainer.core.records import plain
 from trainer.report.collect import (
     RESULTS,
-    Record,
+    Cells,
     Timing,
     check_comparable,
     collect,
-    games_of,
     read_results,
     write_results,
 )
 from trainer.report.figures import ARTISTS, KINDS, draw
 from trainer.report.notes import summary
 from trainer.report.pages import Page, html_page, markdown_page
+from trainer.report.paper import TITLE
 from trainer.report.tables import tables
-from trainer.training.checkpoint import write
 
 
 def report(
-    runs: Path | Sequence[Path], out: Path, title: str = "Text editing as imitation game", timed: bool = True
+    runs: Path | Sequence[Path], out: Path, title: str = TITLE, timed: bool = True
 ) -> tuple[list[Path], list[str]]:
     """Write ``report.html``, ``report.md``, ``results.json`` and ``figures/``; returns the files, and a summary
     for a terminal, line by line.
@@ -35,17 +36,18 @@ def report(
     several of them is taken from the first, so new runs can be added to kept results.
     """
     places = chosen([runs] if isinstance(runs, Path) else runs)
-    records = check_comparable(sorted(chain(*places.values()), key=lambda record: record.name.split("/")))
+    found = chain.from_iterable(cells.records for cells in places.values())
+    records = check_comparable(sorted(found, key=lambda record: record.name.split("/")))
     timing, skipped, games = Timing(), list[str](), list[dict[str, Any]]()
     for place, cells in places.items():
         times: Timing = read_results(place).timing if place.is_file() else {}
         if timed and place.is_dir():
             from trainer.report.timing import measure
 
-            times, remarks = measure(place, cells)
+            times, remarks = measure(place, cells.records)
             skipped += remarks
         timing = times | timing
-        games += gallery(place, cells) if place.is_dir() else []
+        games += [{"name": name, "games": plain(kept)} for name, kept in cells.games.items()]
     page = Page(title, records, tables(records), draw(records, timing), timing, games)
     files = {
         "report.html": html_page(page).encode(),
@@ -67,17 +69,14 @@ def report(
     return [out / name for name in files], [*summary(page.tables[0]), *skipped]
 
 
-def chosen(places: Sequence[Path]) -> dict[Path, list[Record]]:
+def chosen(places: Sequence[Path]) -> dict[Path, Cells]:
     """The cells of each place, without those of an earlier place."""
     seen: set[str] = set()
     found = {}
     for place in places:
-        found[place] = [record for record in collect(place) if record.name not in seen]
-        seen |= {record.name for record in found[place]}
+        cells = collect(place)
+        new = [record for record in cells.records if record.name not in seen]
+        names = {record.name for record in new}
+        found[place] = Cells(new, {name: games for name, games in cells.games.items() if name in names})
+        seen |= names
     return found
-
-
-def gallery(runs: Path, records: list[Record]) -> list[dict[str, Any]]:
-    """The games that the evaluations kept, by cell."""
-    kept = [{"name": record.name, "games": games_of(runs / record.name, record.split)} for record in records]
-    return [cell for cell in kept if cell["games"]]

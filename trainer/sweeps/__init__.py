@@ -1,4 +1,4 @@
 """Grids of runs, several at once.
 
-Imports: core, data, models, training.
+Imports: core, data, models, training, agents.
 """

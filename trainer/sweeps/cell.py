@@ -81,21 +81,21 @@ def run_cell(job: CellJob) -> CellStatus | None:
             return CellStatus(skipped="another process is running it")
         if (out / CELL).is_file():
             return CellStatus(skipped="another process has finished it")
-        write_cell(out, train(job, out, Reporter() if job.verbose else Reporter(log)))
+        write_cell(out, train_cell(job, out, Reporter() if job.verbose else Reporter(log)))
     return None
 
 
-def train(job: CellJob, out: Path, reporter: Reporter) -> CellResult:
+def train_cell(job: CellJob, out: Path, reporter: Reporter) -> CellResult:
     """Train and evaluate one cell into its run folder."""
-    from trainer.evaluation import evaluate_run
-    from trainer.training.fit import train as fit
-    from trainer.training.run import Description
+    from trainer.agents.evaluation import evaluate_run
+    from trainer.training.fit import train_run
+    from trainer.training.run import Description, RunFolder
 
     cell, since, busy = job.cell, time.monotonic(), time.process_time()
     described, config = describe(cell.dataset), cell.config
-    run = fit(cell.dataset.path, config, out, resume=True, device=job.device, save_every=100, reporter=reporter)
+    run = train_run(cell.dataset.path, config, out, resume=True, device=job.device, save_every=100, reporter=reporter)
     evaluation = evaluate_run(out, job.device, cell.dataset.path, cell.split)
-    about = Description.read(out / "config.json")
+    about = Description.read(RunFolder(out).config)
     return CellResult(
         **described,
         model=cell.model,

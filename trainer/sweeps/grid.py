@@ -15,10 +15,11 @@
     ta = [false, true]
 
 A dataset names its ``metric`` and ``design`` where there is a choice; a grid selects them with ``metrics`` and
-``designs``, and otherwise uses the first dataset of each task. ``[settings]`` changes the preset for all cells, and
-``settings`` of a grid for its own cells; a ``label`` tells cells apart that differ only in settings. ``split`` is the
-split that the cells are evaluated on: use ``validation`` for ablations. ``variants = true`` trains on variants, more
-sources of every target, under the label "variants". YAML files have the same keys.
+``designs``, and otherwise uses the first dataset of each task. A ``path`` is a folder or a URL; a hub id needs its
+scheme: ``hf://org/name``. ``[settings]`` changes the preset for all cells whose model reads them, and ``settings`` of a
+grid for its own cells; a ``label`` tells cells apart that differ only in settings. ``split`` is the split that the
+cells are evaluated on: use ``validation`` for ablations. ``variants = true`` trains on variants, more sources of every
+target, under the label "variants". YAML files have the same keys.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from trainer.core.config import Config
-from trainer.core.errors import BadData, InvalidConfig
+from trainer.core.errors import InvalidConfig, one_line
+from trainer.core.files import read
+from trainer.core.format import MANIFEST
 from trainer.core.records import convert
-from trainer.data.hub import SCHEME
+from trainer.data.hub import HUB_ID, SCHEME
 from trainer.data.places import check_url
 from trainer.sweeps.result import Count, Setting
 from trainer.training.presets import preset
@@ -68,13 +71,20 @@ class SweepDataset(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a folder, not a hub id or a URL."""
+        """Whether it is a folder and not a URL; ``org/name`` is a folder, ``hf://org/name`` a hub id."""
         return "://" not in self.path
+
+    @property
+    def how_to_get(self) -> str:
+        """What to do where it is missing: the end of an error message."""
+        if self.build:
+            return f"; build it with: {self.build}"
+        return f"; if it is on the hub, write {SCHEME}{self.path}" if HUB_ID.fullmatch(self.path) else ""
 
     @property
     def is_built(self) -> bool:
         """Whether it is a finished dataset folder."""
-        return self.is_local and Path(self.path, "manifest.json").is_file()
+        return self.is_local and Path(self.path, MANIFEST).is_file()
 
     def offers(self, task: str, metric: str | None, design: str | None) -> bool:
         """Whether a grid that selects these trains on it."""
@@ -213,19 +223,22 @@ def expand(file: SweepFile, grid: Grid, seeds: tuple[int, ...]) -> Iterator[Grid
     """The cells of one grid; a model without augmentation has only cells without it."""
     from trainer.models.zoo import find_model
 
-    augmentable = {model: find_model(model).augmentable for model in grid.models}
-    if not any(augmentable.values()) and False not in grid.ta:
+    models = {name: find_model(name) for name in grid.models}
+    if not any(model.augmentable for model in models.values()) and False not in grid.ta:
         raise InvalidConfig(f"{grid.models[0]} cannot be augmented: set ta = [false]")
+    if unread := [name for name in grid.settings if all(name in model.unread for model in models.values())]:
+        raise InvalidConfig(f"settings: {unread[0]}: {', '.join(models)} do not read it")
     settings, chosen = file.settings | grid.settings, tuple(dict.fromkeys(seeds)) or grid.seeds or file.seeds
     axes = product(grid.tasks, grid.metrics or (None,), grid.designs or (None,), grid.models, grid.ta, chosen)
     for task, metric, design, model, ta, seed in axes:
-        if ta and not augmentable[model]:
+        if ta and not models[model].augmentable:
             continue
         dataset = next((dataset for dataset in file.data if dataset.offers(task, metric, design)), None)
         if dataset is None:
             raise InvalidConfig(f"no [[data]] for {', '.join(part for part in (task, metric, design) if part)}")
+        own = {name: value for name, value in settings.items() if name not in models[model].unread}
         label = grid.label or ("variants" if grid.variants else "")
-        given = (grid.preset or file.preset, settings, label, file.split, grid.variants)
+        given = (grid.preset or file.preset, own, label, file.split, grid.variants)
         cell = GridCell(dataset, model, ta, seed, *given)
         _ = cell.config  # invalid settings are reported before anything runs
         yield cell
@@ -233,11 +246,7 @@ def expand(file: SweepFile, grid: Grid, seeds: tuple[int, ...]) -> Iterator[Grid
 
 def read_values(path: Path) -> dict[str, Any]:
     """The content of a TOML file, or of a YAML file (``.yaml``, ``.yml``), which is loaded without Python objects."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_FILE + 1)
-    except OSError as error:
-        raise BadData(f"{path}: {error.strerror}") from error
+    content = read(path, most=MAX_FILE)
     if len(content) > MAX_FILE:
         raise InvalidConfig(f"{path}: larger than {MAX_FILE:,} bytes")
     try:
@@ -255,7 +264,7 @@ def _parse_yaml(text: str, path: Path) -> dict[str, Any]:
     try:
         values = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InvalidConfig(f"{path}: not valid YAML: {' '.join(str(error).split())[:200]}") from error
+        raise InvalidConfig(f"{path}: not valid YAML: {one_line(error)}") from error
     if not isinstance(values, dict):
         raise InvalidConfig(f"{path}: expected a mapping, got {type(values).__name__}")
     return values

@@ -10,7 +10,8 @@ from typing import Annotated, Literal, TypeVar
 from msgspec import Meta, Struct
 
 from trainer.core.errors import BadData
-from trainer.core.records import MAX_BYTES, decode, plain
+from trainer.core.files import read, write_json
+from trainer.core.records import decode, plain
 
 CELL = "cell.json"  # written last: a folder without it holds an unfinished cell
 CELL_FORMAT = 2
@@ -66,11 +67,7 @@ class _Versioned(Struct):
 
 def read_record(path: Path, kind: type[Kind], version: int) -> Kind:
     """A record with a format number from a JSON file."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise BadData(f"{path}: {error.strerror}") from error
+    raw = read(path)
     found = decode(raw, _Versioned, path).format
     if found != version:
         raise BadData(f"{path}: format {found}, this version reads format {version}: run the sweep again")
@@ -85,6 +82,4 @@ def read_cell(folder: Path) -> CellResult | None:
 
 def write_cell(folder: Path, result: CellResult) -> None:
     """Mark a cell as finished."""
-    from trainer.training.checkpoint import write_json
-
     write_json(folder / CELL, {"format": CELL_FORMAT, **plain(result)})

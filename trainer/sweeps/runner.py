@@ -54,8 +54,7 @@ def run_sweep(sweep: Sweep, jobs: int = 1, threads: int | None = None, device: s
     """
     left = deque(cell for cell in sweep.cells if not finished(cell, sweep.out))
     if missing := sweep.missing() if left else []:
-        how = f"; build it with: {missing[0].build}" if missing[0].build else ""
-        raise BadData(f"{missing[0].path}: no finished dataset{how}")
+        raise BadData(f"{missing[0].path}: no finished dataset{missing[0].how_to_get}")
     total, failed = len(left), list[str]()
     say(f"{sweep.title}: {len(sweep.cells)} cells, {len(sweep.cells) - total} finished, {total} to run")
     if left:

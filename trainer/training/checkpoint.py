@@ -21,9 +21,9 @@ from safetensors.torch import load, save
 from torch import Tensor, bfloat16, float16, float32, float64, nn, uint8
 from torch.optim import Optimizer
 
-from trainer.core.errors import BadData, Failed
+from trainer.core.errors import BadData, one_line
+from trainer.core.files import write
 from trainer.core.records import MAX_BYTES, decode
-from trainer.data.dataset import one_line
 
 ENTRY = "trainer"  # of the metadata: safetensors writes several in any order
 MODEL, OPTIMIZER = "model.", "optimizer."
@@ -49,37 +49,6 @@ class About(Struct):
 
     state: str = ""
     sha256: str = ""
-
-
-def write(path: Path, content: bytes) -> None:
-    """Replace a file atomically: a reader sees either the old content or the new."""
-    aside = path.with_name(f".{path.name}.aside")
-    try:
-        with aside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise Failed(f"{path}: cannot write: {error.strerror or error}") from error
-    finally:
-        aside.unlink(missing_ok=True)  # a partial file would only fill a full disk
-
-
-def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def write_json(path: Path, value: Mapping[str, Any], indent: int | None = 1) -> None:
-    """Write an object as indented JSON, or with ``indent=None`` as one line."""
-    write(path, (json.dumps(value, indent=indent, ensure_ascii=False) + "\n").encode())
 
 
 def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:

@@ -43,7 +43,7 @@ class Result:
         return {name: value for name, value in values.items() if name not in ("folder", "main", "before")}
 
 
-def train(
+def train_run(
     data: str | Path,
     config: Config,
     out: str | Path,
@@ -57,11 +57,11 @@ def train(
     """Train an agent on a dataset into a run folder, or resume an interrupted run."""
     runtime = Runtime.start(device, compiled)
     run = RunFolder(Path(out))
+    reporter = reporter or Reporter(quiet=not runtime.main)
     try:
         if runtime.main:
             run.hold()
         runtime.wait()
-        reporter = reporter or Reporter(quiet=not runtime.main)
         loop, parameters = _prepare(Dataset(data), config, run, runtime, resume, save_every, reporter)
         before = (loop.position.seconds, loop.position.cpu_seconds)
         with (
@@ -70,8 +70,8 @@ def train(
         ):
             loop.on_epoch = events.add
             at = loop.train(stop)
-        reporter.close()
     finally:
+        reporter.close()
         run.release()
         runtime.stop()
     done = (at.epoch, at.updates, at.best, at.best_epoch, at.finished, at.seconds)

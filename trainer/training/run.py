@@ -1,7 +1,8 @@
 """A run folder: its description, its metrics, and its checkpoints.
 
 ``config.json`` (settings, contract, data hashes, versions) · ``metrics.jsonl`` (a line per epoch) ·
-TensorBoard events · ``last.safetensors`` (to resume from) · ``best.safetensors`` (to play with).
+TensorBoard events · ``last.safetensors`` (to resume from) · ``best.safetensors`` (to play with). An evaluation adds
+``evaluation-SPLIT.json`` (accuracies) and ``outcomes-SPLIT.json`` (game by game).
 """
 
 from __future__ import annotations
@@ -20,16 +21,18 @@ from msgspec import Meta, Struct
 
 from trainer.core.config import Config
 from trainer.core.errors import BadData, Failed, FolderConflict, refused
-from trainer.core.format import VERSION
+from trainer.core.files import read, write, write_json
+from trainer.core.format import VERSION, SplitName
 from trainer.core.locks import lock
-from trainer.core.records import MAX_BYTES, convert, decode, plain
+from trainer.core.records import convert, decode, plain
 from trainer.data.contract import Contract
 from trainer.data.demonstrations import Demonstrations
 from trainer.data.hub import SCHEME, hub_id
 from trainer.models.policy import Knowledge
 from trainer.models.zoo import find_model
-from trainer.training.checkpoint import write, write_json
 
+CONFIG, LAST, BEST = "config.json", "last.safetensors", "best.safetensors"
+PUBLISHED = "model.safetensors"  # the best weights, beside their config and card
 HASH = "sha256"
 PACKAGES = ("aegen-trainer", "torch", "pyarrow", "numpy", "safetensors")
 
@@ -66,7 +69,7 @@ class Description:
     @classmethod
     def read(cls, path: Path) -> Description:
         """Of a run folder or a published one."""
-        values, where = read_json(path, f"{path.parent}: not a run folder: no config.json"), str(path)
+        values, where = read_json(path, f"{path.parent}: not a run folder: no {CONFIG}"), str(path)
         check_version(values.get("format"), where)
         record = convert(values, ConfigFile, where)
         config = Config.parse(record.config, where)
@@ -92,7 +95,6 @@ class Description:
             known
             | {
                 "format": VERSION,
-                "library": "aegen",
                 "config": self.config.to_json(),
                 "contract": self.contract.to_json(),
                 "data": self.data,
@@ -117,13 +119,7 @@ def sealed(values: dict[str, Any]) -> dict[str, Any]:
 
 def read_json(path: Path, missing: str = "") -> dict[str, Any]:
     """The JSON object in a small file."""
-    try:
-        with path.open("rb") as file:
-            return decode(file.read(MAX_BYTES + 1), dict[str, Any], path)
-    except FileNotFoundError as error:
-        raise BadData(missing or f"{path}: missing") from error
-    except OSError as error:
-        raise BadData(f"{path}: {error.strerror}") from error
+    return decode(read(path, missing), dict[str, Any], path)
 
 
 def versions() -> dict[str, Any]:
@@ -154,16 +150,28 @@ class RunFolder:
         self.made = False  # whether to remove the folder if the run does not start
 
     @property
+    def config(self) -> Path:
+        return self.path / CONFIG
+
+    @property
     def last(self) -> Path:
-        return self.path / "last.safetensors"
+        return self.path / LAST
 
     @property
     def best(self) -> Path:
-        return self.path / "best.safetensors"
+        return self.path / BEST
 
     @property
     def metrics(self) -> Path:
         return self.path / "metrics.jsonl"
+
+    def evaluation(self, split: SplitName) -> Path:
+        """The accuracies on a split, if the run was evaluated on it."""
+        return self.path / f"evaluation-{split}.json"
+
+    def outcomes(self, split: SplitName) -> Path:
+        """How each game of that evaluation went."""
+        return self.path / f"outcomes-{split}.json"
 
     def hold(self) -> None:
         """Make the folder and lock it until :meth:`release`."""
@@ -200,9 +208,8 @@ class RunFolder:
 
     def begin(self, description: Description, resume: bool) -> bool:
         """Describe a new run, or compare with the existing one; True if there is a checkpoint."""
-        path = self.path / "config.json"
-        if not path.exists():
-            write_json(path, description.to_json())
+        if not self.config.exists():
+            write_json(self.config, description.to_json())
             return False
         if not resume:
             raise FolderConflict(f"{self.path}: already contains a run; use --resume to continue it, or another folder")
@@ -211,7 +218,7 @@ class RunFolder:
 
     def check(self, description: Description) -> None:
         """Refuse to resume with other settings or other data."""
-        existing = Description.read(self.path / "config.json")
+        existing = Description.read(self.config)
         ours, theirs = description.config.to_json(), existing.config.to_json()
         for name, setting in ours.items():
             if setting != theirs[name]:

@@ -14,7 +14,7 @@ from aegen.pipeline import build as pipeline
 from aegen.publishing.publish import Target, publish
 from aegen.publishing.pull import pull
 from tests.aegen.publishing.test_publish import files
-from trainer.agent import find_folder
+from trainer.agents.agent import find_folder
 from trainer.core.errors import BadData as BadShards
 from trainer.core.format import STEP_COLUMNS
 from trainer.data.dataset import Dataset

@@ -13,11 +13,10 @@ from trainer.core.description import read_manifest
 from trainer.core.errors import BadData, TrainerError
 from trainer.core.format import MAX_TOKEN, MAX_VOCABULARY, VERSION
 from trainer.core.progress import Reporter
-from trainer.data import encode as steps_module
 from trainer.data.contract import Contract, merge
 from trainer.data.dataset import Dataset
 from trainer.data.encode import load_pairs, load_steps
-from trainer.training.fit import train
+from trainer.training.fit import train_run
 from trainer.training.presets import preset
 
 
@@ -287,8 +286,8 @@ def test_a_declared_size_takes_no_memory_for_rows_that_are_short(insert, tmp_pat
 def test_texts_are_counted_before_they_are_words(insert, monkeypatch):
     dataset = Dataset(insert)
     contract = dataset.contract(dataset.footers("augmented", "train"))
-    monkeypatch.setattr(steps_module, "GAME", 1)
-    monkeypatch.setattr(steps_module, "MAX_TABLE", 1 << 11)  # more than the ids need
+    monkeypatch.setattr("trainer.data.encode.GAME", 1)
+    monkeypatch.setattr("trainer.data.encode.MAX_TABLE", 1 << 11)  # more than the ids need
     with pytest.raises(BadData, match="pairs/validation: the rows would need"):
         load_pairs(dataset, "validation", contract)
 
@@ -298,13 +297,13 @@ import resource, sys
 from pathlib import Path
 from trainer.core.errors import BadData
 from trainer.core.progress import Reporter
-from trainer.training.fit import train
+from trainer.training.fit import train_run
 from trainer.training.presets import preset
 resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
 for number, changes in enumerate(({}, {"stream": True})):
     try:
         config = preset("cpu", width=8, layers=1, updates=1, **changes)
-        train(sys.argv[1], config, Path(sys.argv[2], str(number)), device="cpu", reporter=Reporter(quiet=True))
+        train_run(sys.argv[1], config, Path(sys.argv[2], str(number)), device="cpu", reporter=Reporter(quiet=True))
         sys.exit("it was read")
     except BadData as error:
         print(error)
@@ -351,7 +350,7 @@ def test_texts_that_are_none_are_named(insert, tmp_path, name, column, changes):
     in_step(folder, file)
     config = preset("cpu", width=8, layers=1, updates=1, **changes)
     with pytest.raises(BadData, match=rf"{file}: .*UTF8"):
-        train(folder, config, tmp_path / "run", device="cpu", reporter=Reporter(quiet=True))
+        train_run(folder, config, tmp_path / "run", device="cpu", reporter=Reporter(quiet=True))
 
 
 @pytest.mark.parametrize("tags", [False, True])
@@ -377,8 +376,8 @@ GAMES = {
 def test_demonstrations_that_are_no_games_are_not_followed(tmp_path, case):
     folder, name = reference.small_dataset(tmp_path / "data", "edit"), "augmented/train-00000-of-00001.parquet"
     rows = reference.pq.read_table(folder / name).to_pylist()
-    train(folder, preset("fast", updates=1), tmp_path / "sound", device="cpu", reporter=Reporter(quiet=True))
+    train_run(folder, preset("fast", updates=1), tmp_path / "sound", device="cpu", reporter=Reporter(quiet=True))
     long = next(at for at in range(len(rows)) if rows[at]["step"] == 0 and rows[at + 1]["step"] == 1)
     replaced(folder, name, GAMES[case](rows[long:]))
     with pytest.raises(BadData, match="data/augmented: the actions of a trajectory do not lead"):
-        train(folder, preset("fast", updates=1), tmp_path / "run", device="cpu", reporter=Reporter(quiet=True))
+        train_run(folder, preset("fast", updates=1), tmp_path / "run", device="cpu", reporter=Reporter(quiet=True))

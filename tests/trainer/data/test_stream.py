@@ -22,7 +22,7 @@ from trainer.data.dataset import Dataset, leading
 from trainer.data.stream import StreamSampler
 from trainer.models.zoo import open_demonstrations
 from trainer.training.checkpoint import load_checkpoint
-from trainer.training.fit import train
+from trainer.training.fit import train_run
 from trainer.training.presets import preset
 
 QUIET = {"device": "cpu", "reporter": Reporter(quiet=True)}
@@ -49,7 +49,7 @@ def test_the_loss_of_a_stream_is_that_of_the_same_data_in_memory(seeds, tmp_path
     for seed in range(seeds):
         for name, changes in ways.items():
             out = tmp_path / f"{name}-{seed}"
-            train(data, preset("cpu", **settings, **changes, validate_every=99, seed=seed), out, **QUIET)
+            train_run(data, preset("cpu", **settings, **changes, validate_every=99, seed=seed), out, **QUIET)
             curves[name].append(losses(out, [40, 100, 150, 200, 250]))
             held_out[name].append(story(out)[-1]["validation"]["loss"])
     memory, stream = (np.array(curves[name]) for name in ways)
@@ -140,7 +140,7 @@ def test_the_validation_of_a_stream_is_bounded_too(invoke, tmp_path):
     some = sum(footer.shard.rows for footer in leading(footers, 20))
     settings = {"width": 16, "layers": 1, "batch": 16, "updates": 2}
     for name, changes, games in (("memory", {}, 30), ("stream", {"stream": True, "stream_rows": 80}, some)):
-        train(tmp_path / "data", preset("cpu", **settings, **changes), tmp_path / name, **QUIET)
+        train_run(tmp_path / "data", preset("cpu", **settings, **changes), tmp_path / name, **QUIET)
         assert story(tmp_path / name)[-1]["validation"]["pairs"] == games
 
 
@@ -166,7 +166,7 @@ main()
 def test_an_interrupt_does_not_wait_for_a_read(command, tmp_path):
     data = small_dataset(tmp_path / "data", "edit", train=60, held_out=4, shards=3)
     settings = {"width": 8, "layers": 1, "batch": 16, "updates": 60, "stream": True, "stream_rows": 10}
-    train(data, preset("cpu", **settings), tmp_path / "whole", **QUIET)
+    train_run(data, preset("cpu", **settings), tmp_path / "whole", **QUIET)
     options = [
         f"--{name.replace('_', '-')}" + (f"={value}" if value is not True else "") for name, value in settings.items()
     ]
@@ -183,7 +183,7 @@ def test_an_interrupt_does_not_wait_for_a_read(command, tmp_path):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=120)  # the read would take longer
     assert process.returncode == 130 and errors.splitlines()[-1].startswith("Error: stopped in epoch 0"), errors
-    train(data, preset("cpu", **settings), tmp_path / "cut", **QUIET, resume=True)
+    train_run(data, preset("cpu", **settings), tmp_path / "cut", **QUIET, resume=True)
     for name in ("last", "best"):
         one, two = (load_checkpoint(tmp_path / run / f"{name}.safetensors")[0] for run in ("whole", "cut"))
         assert one.keys() == two.keys() and all(one[key].equal(two[key]) for key in one)

@@ -1,10 +1,14 @@
+import json
+
 import pytest
 import torch
 
-from tests.trainer.reference import SLOTS, judge
+from tests.trainer.reference import SLOTS, judge, pairs_of, write_dataset
+from trainer.core.records import convert
 from trainer.data.dataset import Dataset
 from trainer.data.encode import load_pairs
 from trainer.game.environment import Environment, Verdict
+from trainer.game.outcomes import Outcomes, OutcomesRecord, expert_actions
 from trainer.game.play import act, ending, pack, play, score, unpack
 from trainer.models.policy import Policy
 from trainer.models.zoo import build_model, open_demonstrations
@@ -39,7 +43,7 @@ def test_the_batched_game_is_the_plain_game(datasets, design):
     pairs = load_pairs(dataset, "train", contract)
     names = ("", *contract.state_tokens)
     seen = set()
-    for seed in range(3):  # three unschooled agents, and one that was taught to write something
+    for seed in range(3):  # three unschooled agents
         torch.manual_seed(seed)
         policy = build_model(preset("cpu", model="linear", width=8, layers=1), contract).eval()
         with torch.no_grad():
@@ -84,8 +88,6 @@ class Script(Policy):
 
 
 def test_a_perfect_agent_scores_full_and_is_never_asked_in_vain(tmp_path):
-    from tests.trainer.reference import pairs_of, write_dataset
-
     pairs = list({source: (source, target) for source, target in pairs_of("edit", 80)}.values())
     dataset = Dataset(write_dataset(tmp_path, "edit", {"train": pairs, "test": [*pairs, (("x",), ("7",))]}))
     demonstrations = open_demonstrations(dataset, preset("cpu", train_on="expert"))
@@ -98,6 +100,37 @@ def test_a_perfect_agent_scores_full_and_is_never_asked_in_vain(tmp_path):
     assert all(max(lengths) == width for width, lengths in script.asked)  # padded to the longest only
     again = unpack(pack(scores), contract.arithmetic)
     assert again.to_json() == scores.to_json()
+
+
+def watched(folder, test, **sizes):
+    """The outcomes of an agent that knows the training pairs by heart, on a test split."""
+    pairs = list({source: (source, target) for source, target in pairs_of("edit", 20)}.values())
+    dataset = Dataset(write_dataset(folder, "edit", {"train": pairs, "test": [*pairs, *test]}))
+    demonstrations = open_demonstrations(dataset, preset("cpu", train_on="expert"))
+    contract = demonstrations.contract
+    loaded = load_pairs(dataset, "test", contract)
+    outcomes = Outcomes(contract, loaded, expert_actions(dataset, "test", contract, loaded))
+    part = slice(sizes.get("limit"))
+    score(Script(contract, demonstrations.steps), Environment(contract), contract, loaded, part, outcomes)
+    return len(pairs), outcomes
+
+
+def test_every_row_has_an_outcome_whether_it_was_played_or_not(tmp_path):
+    known, outcomes = watched(tmp_path / "a", [(("x",), ("7",)), (("y",), ("7",))])
+    assert [row.failure for row in outcomes.rows] == [""] * known + ["unreadable"] * 2
+    assert outcomes.rows[-1].source == "y" and outcomes.rows[-1].expert_steps == 2
+    known, outcomes = watched(tmp_path / "b", [(("x",), ("7",))], limit=3)
+    assert len(outcomes.rows) == 3
+
+
+def test_outcomes_stay_small_enough_to_be_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("trainer.game.outcomes.MAX_ROWS", 500)
+    monkeypatch.setattr("trainer.game.outcomes.MAX_GAME", 100)
+    known, outcomes = watched(tmp_path, [])
+    assert 0 < len(outcomes.rows) < known and not outcomes.games
+    said = json.loads(outcomes.to_json())
+    assert len(json.dumps(said["rows"], separators=(",", ":"))) <= 502
+    assert convert(said, OutcomesRecord, "outcomes").rows == outcomes.rows
 
 
 def test_rows_come_back_in_their_order():

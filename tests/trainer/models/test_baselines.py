@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from tests.trainer.reference import pairs_of, small_dataset, tag_rounds, tagged, write_dataset
-from trainer.agent import Agent
+from trainer.agents.agent import Agent
 from trainer.core.errors import BadData, InvalidConfig, MissingShards
 from trainer.core.progress import Reporter
 from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset
-from trainer.game.baselines import rules_of, without_padding
 from trainer.game.environment import Verdict
+from trainer.game.rules import rules_of, without_padding
 from trainer.models.layers import IMPOSSIBLE
 from trainer.models.zoo import MODELS, build_model, open_demonstrations
-from trainer.training.fit import train
+from trainer.training.fit import train_run
 from trainer.training.presets import preset
 
 QUIET = {"device": "cpu", "reporter": Reporter(quiet=True)}
@@ -44,7 +44,7 @@ def test_every_baseline_learns_its_lessons_by_heart(lessons, tmp_path, model):
         validate_every=50, schedule="cosine", train_on="expert",
         updates=600 if model == "tagging" else 200,  # most tags are KEEP, and teach little
     )  # fmt: skip
-    train(lessons, config, tmp_path / "run", **QUIET)
+    train_run(lessons, config, tmp_path / "run", **QUIET)
     agent = Agent.from_pretrained(tmp_path / "run")
     assert agent.evaluate(split="train")["sequence_accuracy"] == 100
     game = agent.edit(" ".join(pairs_of("edit", 200)[0][0]))
@@ -124,6 +124,14 @@ def test_rounds_of_tags_are_the_plain_ones(lessons):
     wrong = actions[:1].clone()
     wrong[0, 0] = contract.action_ids["DELETE"]
     assert rules.step(ids[:1], lengths[:1], wrong)[2].item() == Verdict.WRONG_KIND
+    for place in (0, 1):
+        bos = actions[:1].clone()
+        bos[0, place] = len(contract.actions)  # an unschooled model may say it
+        after, sizes, verdict = rules.step(ids[:1], lengths[:1], bos)
+        assert verdict.item() == Verdict.WRONG_KIND and words(contract, after, sizes) == [list(cases[0][0])]
+    bos = torch.full_like(actions[:1], keep)
+    bos[0, -1] = len(contract.actions)  # behind the last token it means nothing
+    assert len(cases[0][0]) < contract.max_state and rules.step(ids[:1], lengths[:1], bos)[2].item() == Verdict.DONE
 
 
 def test_a_text_ends_with_done_or_with_the_steps(lessons):
@@ -163,7 +171,9 @@ def test_padding_costs_nothing_and_scores_do_not_depend_on_it(tmp_path, model):
         ends = (batch.actions == contract.action_ids["DONE"]).int().argmax(1)
         behind = torch.arange(contract.action_length) > ends[:, None]
     assert behind.any() and not gold[behind].any() and (gold[~behind] < 0).all()
-    assert (taught >= IMPOSSIBLE).any() and torch.isfinite(taught).all()
+    sure = taught[behind]  # (places behind the end, v): certain of one token
+    assert ((sure == 0).sum(1) == 1).all() and ((sure == 0) | (sure == IMPOSSIBLE)).all()
+    assert torch.isfinite(taught).all()
 
 
 @pytest.mark.parametrize("model", BASELINES)
@@ -179,9 +189,9 @@ def test_what_is_missing_or_foreign_is_named(lessons, tmp_path):
     pairs = pairs_of("insert", 8)
     folder = write_dataset(tmp_path / "data", "insert", {"train": pairs, "validation": pairs}, task="aor")
     with pytest.raises(BadData, match="--design tags"):
-        train(folder, preset("cpu", model="tagging"), tmp_path / "run", **QUIET)
+        train_run(folder, preset("cpu", model="tagging"), tmp_path / "run", **QUIET)
     with pytest.raises(InvalidConfig, match="use it without --stream"):
-        train(folder, preset("cpu", model="end2end", stream=True), tmp_path / "run", **QUIET)
+        train_run(folder, preset("cpu", model="end2end", stream=True), tmp_path / "run", **QUIET)
     _, contract, _ = opened(lessons, "tagging")
     with pytest.raises(InvalidConfig, match="model ar plays edits, the data shows tags"):
         build_model(preset("cpu", model="ar", width=16), contract)

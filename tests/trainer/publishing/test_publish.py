@@ -13,12 +13,14 @@ import torch
 
 from tests.hub import Hub, Repository
 from tests.pages import ATTACK, check_inert, code_blocks, head_and_body
-from trainer.agent import Agent
+from tests.trainer.reference import small_dataset
+from trainer.agents.agent import Agent
 from trainer.core.errors import BadData, FolderConflict
+from trainer.core.files import digest
 from trainer.core.progress import Reporter
 from trainer.publishing.publish import publish
-from trainer.training.checkpoint import digest, load_checkpoint, save_checkpoint
-from trainer.training.fit import train as fit
+from trainer.training.checkpoint import load_checkpoint, save_checkpoint
+from trainer.training.fit import train_run
 from trainer.training.presets import preset
 from trainer.training.run import sealed
 
@@ -29,7 +31,7 @@ TEXT = "3 6 2 5"
 def run(datasets, tmp_path_factory):
     folder = tmp_path_factory.mktemp("published") / "run"
     config = preset("cpu", width=16, layers=1, updates=40)
-    fit(datasets["insert"], config, folder, device="cpu", reporter=Reporter(quiet=True))
+    train_run(datasets["insert"], config, folder, device="cpu", reporter=Reporter(quiet=True))
     return folder
 
 
@@ -63,7 +65,7 @@ def test_the_card_states_what_was_measured(run, datasets, tmp_path):
 def test_what_was_measured_otherwise_is_not_on_the_card(run, tmp_path):
     """Of other weights, or on another dataset."""
     result = Agent.from_pretrained(run).evaluate(split="test")
-    for number, change in enumerate(({}, {"weights": "0" * 64}, {"data": "another"})):
+    for number, change in enumerate(({}, {"weights": "0" * 64}, {"own": False}, {"own": None})):
         copy = shutil.copytree(run, tmp_path / f"run{number}")
         (copy / "evaluation-test.json").write_text(json.dumps(result | change))
         publish(copy, str(tmp_path / f"agent{number}"))
@@ -222,7 +224,7 @@ def test_figures_of_no_measurement_leave_what_is_published(run, tmp_path, change
     shutil.copy(run / "best.safetensors", copy)
     measured = validation | {
         "weights": digest(copy / "best.safetensors"),
-        "data": Agent.from_pretrained(run).description.dataset,
+        "own": True,
     }
     (copy / "evaluation-test.json").write_text(json.dumps(measured))
     with pytest.raises(BadData, match=rf"evaluation-test\.json: .*{message}"):
@@ -272,3 +274,45 @@ def test_weights_beyond_their_model_are_not_read(run, tmp_path):
     save_checkpoint(copy / "best.safetensors", {"x": torch.zeros(1 << 20)}, facts)
     with pytest.raises(BadData, match="bytes of weights, expected at most"):
         publish(copy, str(tmp_path / "agent"))
+
+
+@pytest.mark.parametrize("to", ["agent/", "./agent/.", "agent"])
+def test_a_card_has_a_title(run, tmp_path, monkeypatch, to):
+    monkeypatch.chdir(tmp_path)
+    publish(run, to)
+    head, body = head_and_body((tmp_path / "agent" / "README.md").read_text())
+    assert head["model-index"][0]["name"] == "agent" and body.lstrip().startswith("# agent\n")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    publish(run, ".")
+    assert "# here\n" in (tmp_path / "here" / "README.md").read_text()
+
+
+LEARNED = {
+    "end2end": ("the pairs of task", ()),
+    "tagging": ("the rounds of tags of task", ("train_on",)),
+    "recurrence-star": ("the expert's demonstrations of task", ("train_on",)),
+    "nar-star": ("the augmented demonstrations of task", ("beam", "view")),
+    "planner": ("the augmented demonstrations of task", ("width", "batch", "learning_rate")),
+}
+
+
+@pytest.mark.parametrize("model", LEARNED)
+def test_the_card_says_what_the_model_used(tmp_path, model):
+    """And not what stands in the config but was not read."""
+    data = small_dataset(tmp_path / "data", "insert", tags=True)
+    size = {} if model == "planner" else {"width": 8, "layers": 1}
+    train_run(
+        data,
+        preset("cpu", model=model, updates=4, **size),
+        tmp_path / "run",
+        device="cpu",
+        reporter=Reporter(quiet=True),
+    )
+    publish(tmp_path / "run", str(tmp_path / "agent"))
+    page = (tmp_path / "agent" / "README.md").read_text()
+    learned, unread = LEARNED[model]
+    assert f"parameters, trained on {learned}\n`aor`" in page
+    assert ("edit metric" in page) is (model != "end2end")
+    shown = {line.split(" | ")[0][2:] for line in page.split("## Training")[1].splitlines() if line.startswith("| ")}
+    assert {"model", "updates", "seed"} <= shown and not shown & set(unread)

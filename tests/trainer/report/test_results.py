@@ -22,7 +22,7 @@ def page(name):
 
 
 def cells(name, **wanted):
-    found = collect(CARDS / "results" / name / "results.json")
+    found = collect(CARDS / "results" / name / "results.json").records
     return [cell for cell in found if all(getattr(cell, key) == value for key, value in wanted.items())]
 
 

@@ -11,6 +11,7 @@ from trainer.core.errors import TrainerError
 from trainer.models.zoo import MODELS
 from trainer.report import paper
 from trainer.sweeps.grid import read_sweep
+from trainer.sweeps.runner import run_sweep
 from trainer.training.presets import preset
 
 ROOT = Path(__file__).parents[3]
@@ -145,3 +146,22 @@ def test_what_is_wrong_in_yaml_is_named_too(insert, tmp_path, changes, message):
     with pytest.raises(TrainerError) as caught:
         read_sweep(as_yaml(write_file(tmp_path, insert, **changes)))
     assert message in str(caught.value) and "small.yaml" in str(caught.value)
+
+
+def test_a_cell_has_the_settings_that_its_model_reads(insert, tmp_path):
+    """The rest would only be in the way of its command, which refuses what changes nothing."""
+    models = {'models = ["ar", "nar-star"]': 'models = ["ar", "planner"]', "batch = 64": "batch = 64\nbeam = 2"}
+    ar, planner = read_sweep(write_file(tmp_path, insert, **models), seeds=(0,)).cells
+    assert ar.settings == {"width": 16, "layers": 1, "batch": 64, "updates": 20}
+    assert planner.settings == {"beam": 2, "updates": 20}
+    nobody = {"ta = [true]": "ta = [true]\nsettings = { beam = 1 }"}
+    with pytest.raises(TrainerError, match=r"grid\[0\]: settings: beam: ar, nar-star do not read it"):
+        read_sweep(write_file(tmp_path, insert, **nobody))
+
+
+def test_a_hub_id_without_its_scheme_is_explained(insert, tmp_path):
+    file = write_file(tmp_path, "org/name", **{'build = "aegen build aor"': ""})
+    (missing,) = read_sweep(file).missing()
+    with pytest.raises(TrainerError, match="org/name: no finished dataset; if it is on the hub, write hf://org/name"):
+        run_sweep(read_sweep(file))
+    assert missing.is_local and not read_sweep(write_file(tmp_path, "hf://org/name")).missing()

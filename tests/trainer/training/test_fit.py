@@ -3,13 +3,15 @@ import random
 import shutil
 import signal
 import sys
+from contextlib import nullcontext
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from tests.trainer.reference import pairs_of, small_dataset, write_dataset
-from trainer.agent import Agent
+from tests.trainer.runs import QUIET, Stop, Stopper, same, story, weights
+from trainer.agents.agent import Agent
 from trainer.core.config import Config
 from trainer.core.device import Runtime
 from trainer.core.errors import BadData, Failed, FolderConflict, Interrupted, InvalidConfig, TrainerError
@@ -20,25 +22,16 @@ from trainer.data.dataset import Dataset
 from trainer.data.stream import StreamSampler
 from trainer.models.zoo import MODELS, open_demonstrations
 from trainer.training.checkpoint import load_checkpoint, save_checkpoint
-from trainer.training.fit import train
+from trainer.training.fit import train_run
 from trainer.training.loop import Loop, learning_rate
 from trainer.training.presets import preset
 from trainer.training.run import Description
 
 TINY = {"width": 16, "layers": 1, "batch": 64, "updates": 0, "restart": 2, "epochs": 3}
-QUIET = {"device": "cpu", "reporter": Reporter(quiet=True)}
 
 
 def tiny(**changes):
     return preset("cpu", **(TINY | changes))
-
-
-def weights(run, name="last"):
-    return load_checkpoint(run / f"{name}.safetensors")[0]
-
-
-def same(one, two):
-    return one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +52,7 @@ def test_every_model_learns_every_task_by_heart(lessons, tmp_path, model, design
         "cpu", model=model, width=64, layers=1, dropout=0.0, train_on="expert", batch=128, learning_rate=1e-2,
         updates=150, restart=0, validate_every=10,
     )  # fmt: skip
-    train(lessons[design], config, tmp_path / "run", **QUIET)
+    train_run(lessons[design], config, tmp_path / "run", **QUIET)
     scores = Agent.from_pretrained(tmp_path / "run").evaluate(split="train")
     assert scores["sequence_accuracy"] == 100
 
@@ -68,44 +61,21 @@ def test_every_model_learns_every_task_by_heart(lessons, tmp_path, model, design
 def test_one_seed_one_result_and_another_seed_another(tmp_path, changes):
     data = small_dataset(tmp_path / "data", "edit", shards=2, row_group_size=60)
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        train(data, tiny(seed=seed, **changes), tmp_path / name, **QUIET)
+        train_run(data, tiny(seed=seed, **changes), tmp_path / name, **QUIET)
     assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
     assert same(weights(tmp_path / "a", "best"), weights(tmp_path / "b", "best"))
     assert not same(weights(tmp_path / "a"), weights(tmp_path / "c"))
 
 
-def story(run):
-    """The lines of the metrics without the time they took."""
-    lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
-    return [line | {"seconds": 0} for line in lines]
-
-
-class Stop(Exception):
-    pass
-
-
-class Stopper(Reporter):
-    """A power cut after some updates: nothing is saved on the way out."""
-
-    def __init__(self, after):
-        super().__init__(quiet=True)
-        self.left = after
-
-    def update(self, *args):
-        self.left -= 1
-        if self.left < 0:
-            raise Stop
-
-
 @pytest.mark.parametrize("changes", [{"epoch": "pairs"}, {}, {"stream": True, "stream_rows": 150}])
 def test_resuming_from_any_update_ends_with_the_same_bits(tmp_path, changes):
     data = small_dataset(tmp_path / "data", "edit", shards=2, row_group_size=60)
-    whole = train(data, tiny(**changes), tmp_path / "whole", **QUIET, save_every=4)
+    whole = train_run(data, tiny(**changes), tmp_path / "whole", **QUIET, save_every=4)
     for after in sorted({1, whole.updates // 2, whole.updates - 1}):
         run = tmp_path / f"cut-{after}"
         with pytest.raises(Stop):
-            train(data, tiny(**changes), run, device="cpu", reporter=Stopper(after), save_every=3)
-        again = train(data, tiny(**changes), run, **QUIET, resume=True, save_every=3)
+            train_run(data, tiny(**changes), run, device="cpu", reporter=Stopper(after), save_every=3)
+        again = train_run(data, tiny(**changes), run, **QUIET, resume=True, save_every=3)
         assert again.updates == whole.updates and again.best == whole.best
         for name in ("last", "best"):
             assert same(weights(run, name), weights(tmp_path / "whole", name))
@@ -113,16 +83,26 @@ def test_resuming_from_any_update_ends_with_the_same_bits(tmp_path, changes):
         assert not list(run.glob(".*"))
 
 
+def test_the_bar_is_closed_however_a_run_ends(insert, tmp_path):
+    closed = []
+    for number, after in enumerate((2, 1000)):
+        reporter = Stopper(after)
+        reporter.close = lambda number=number: closed.append(number)
+        with pytest.raises(Stop) if after < 1000 else nullcontext():
+            train_run(insert, tiny(), tmp_path / str(number), device="cpu", reporter=reporter)
+    assert closed == [0, 1]
+
+
 def test_a_run_cut_between_the_last_update_and_the_end_of_an_epoch_tells_the_same_story(insert, tmp_path, monkeypatch):
-    train(insert, tiny(), tmp_path / "whole", **QUIET, save_every=1)
+    train_run(insert, tiny(), tmp_path / "whole", **QUIET, save_every=1)
     finish = Loop._finish_epoch
     monkeypatch.setattr(
         Loop, "_finish_epoch", lambda self, stop: finish(self, stop) if self.position.epoch < 1 else 1 / 0
     )
     with pytest.raises(ZeroDivisionError):
-        train(insert, tiny(), tmp_path / "cut", **QUIET, save_every=1)
+        train_run(insert, tiny(), tmp_path / "cut", **QUIET, save_every=1)
     monkeypatch.undo()
-    train(insert, tiny(), tmp_path / "cut", **QUIET, save_every=1, resume=True)
+    train_run(insert, tiny(), tmp_path / "cut", **QUIET, save_every=1, resume=True)
     whole, cut = (
         [json.loads(line) | {"seconds": 0} for line in (tmp_path / run / "metrics.jsonl").read_text().splitlines()]
         for run in ("whole", "cut")
@@ -164,16 +144,16 @@ def test_an_interrupt_at_any_line_is_made_good(tmp_path):
     data = small_dataset(tmp_path / "data", "insert", train=12, held_out=2)
     config = tiny(batch=32, updates=2, adaptive="on")
     with Tapper() as whole:
-        train(data, config, tmp_path / "whole", **QUIET)
+        train_run(data, config, tmp_path / "whole", **QUIET)
     stopped = 0
     for at in range(1, whole.lines + 1, 2):  # each is a run
         run = tmp_path / f"cut-{at}"
         try:
             with Tapper(at):
-                train(data, config, run, **QUIET)
+                train_run(data, config, run, **QUIET)
         except Interrupted:  # not where the run is finished anyway
             stopped += 1
-            train(data, config, run, **QUIET, resume=True)
+            train_run(data, config, run, **QUIET, resume=True)
         for name in ("last", "best"):
             assert same(weights(run, name), weights(tmp_path / "whole", name)), at
         assert (run / "best.safetensors").read_bytes() == (tmp_path / "whole" / "best.safetensors").read_bytes()
@@ -190,34 +170,34 @@ def test_one_of_several_ranks_only_ends_when_it_is_interrupted(insert, tmp_path,
     monkeypatch.setattr(Loop, "_validate", interrupted)
     monkeypatch.setattr("trainer.training.fit.Interrupt", lambda active: Interrupt(active=False))
     with pytest.raises(KeyboardInterrupt):
-        train(insert, tiny(), tmp_path / "run", **QUIET)
+        train_run(insert, tiny(), tmp_path / "run", **QUIET)
     assert not (tmp_path / "run" / "last.safetensors").exists()
 
 
 def test_a_finished_run_stays_as_it_is(insert, tmp_path):
-    train(insert, tiny(), tmp_path / "run", **QUIET)
+    train_run(insert, tiny(), tmp_path / "run", **QUIET)
     before = weights(tmp_path / "run")
-    assert train(insert, tiny(), tmp_path / "run", **QUIET, resume=True).finished == "epochs"
+    assert train_run(insert, tiny(), tmp_path / "run", **QUIET, resume=True).finished == "epochs"
     assert same(before, weights(tmp_path / "run"))
 
 
 def test_a_folder_with_a_run_is_not_overwritten(insert, datasets, tmp_path):
-    train(insert, tiny(epochs=1), tmp_path / "run", **QUIET)
+    train_run(insert, tiny(epochs=1), tmp_path / "run", **QUIET)
     with pytest.raises(FolderConflict, match="--resume"):
-        train(insert, tiny(epochs=1), tmp_path / "run", **QUIET)
+        train_run(insert, tiny(epochs=1), tmp_path / "run", **QUIET)
     with pytest.raises(FolderConflict, match="seed: existing value 0, requested 1"):
-        train(insert, tiny(epochs=1, seed=1), tmp_path / "run", **QUIET, resume=True)
+        train_run(insert, tiny(epochs=1, seed=1), tmp_path / "run", **QUIET, resume=True)
     with pytest.raises(FolderConflict, match="another dataset"):
-        train(datasets["edit"], tiny(epochs=1), tmp_path / "run", **QUIET, resume=True)
+        train_run(datasets["edit"], tiny(epochs=1), tmp_path / "run", **QUIET, resume=True)
 
 
 def test_two_runs_cannot_share_a_folder(insert, tmp_path):
     class Second(Reporter):
         def line(self, text):
             with pytest.raises(FolderConflict, match="in use by another process"):
-                train(insert, tiny(epochs=1), tmp_path / "run", **QUIET, resume=True)
+                train_run(insert, tiny(epochs=1), tmp_path / "run", **QUIET, resume=True)
 
-    train(insert, tiny(epochs=1), tmp_path / "run", device="cpu", reporter=Second(quiet=True))
+    train_run(insert, tiny(epochs=1), tmp_path / "run", device="cpu", reporter=Second(quiet=True))
 
 
 def test_the_same_content_is_the_same_bytes(tmp_path):
@@ -248,20 +228,20 @@ def test_a_flipped_bit_and_somebody_elses_weights_are_told_apart(tmp_path):
 
 
 def test_damaged_checkpoints_are_named(insert, tmp_path):
-    train(insert, tiny(epochs=1), tmp_path / "run", **QUIET)
+    train_run(insert, tiny(epochs=1), tmp_path / "run", **QUIET)
     last = tmp_path / "run" / "last.safetensors"
     content = last.read_bytes()
     tensors, state = load_checkpoint(last)
     for damage in (content[:-5], content[:4], b"", b"\xff" * 64):
         last.write_bytes(damage)
         with pytest.raises(BadData, match=r"last\.safetensors: not a checkpoint"):
-            train(insert, tiny(epochs=1), tmp_path / "run", **QUIET, resume=True)
+            train_run(insert, tiny(epochs=1), tmp_path / "run", **QUIET, resume=True)
     save_checkpoint(last, {**tensors, "weights": torch.zeros(9)}, state)
     with pytest.raises(BadData, match="weights is missing or has another shape"):
-        train(insert, tiny(epochs=1), tmp_path / "run", **QUIET, resume=True)
+        train_run(insert, tiny(epochs=1), tmp_path / "run", **QUIET, resume=True)
     save_checkpoint(last, tensors, {**state, "epoch": -1})
     with pytest.raises(BadData, match="field epoch: expected int >= 0"):
-        train(insert, tiny(epochs=1), tmp_path / "run", **QUIET, resume=True)
+        train_run(insert, tiny(epochs=1), tmp_path / "run", **QUIET, resume=True)
     other = tmp_path / "run" / "best.safetensors"
     save_checkpoint(other, {"x": torch.zeros(1)}, {})
     with pytest.raises(BadData, match="of another model or dataset"):
@@ -269,7 +249,7 @@ def test_damaged_checkpoints_are_named(insert, tmp_path):
 
 
 def test_the_run_folder_tells_its_story(insert, tmp_path):
-    result = train(insert, tiny(validate_every=2), tmp_path / "run", **QUIET)
+    result = train_run(insert, tiny(validate_every=2), tmp_path / "run", **QUIET)
     names = {path.name.split(".")[0] for path in (tmp_path / "run").iterdir()}
     assert names == {"config", "metrics", "events", "last", "best"}
     described = json.loads((tmp_path / "run" / "config.json").read_text())
@@ -285,13 +265,13 @@ def test_the_run_folder_tells_its_story(insert, tmp_path):
 
 def test_patience_ends_a_run(insert, tmp_path):
     config = tiny(epochs=50, patience=2, learning_rate=1e-9, validate_every=1)
-    result = train(insert, config, tmp_path / "run", **QUIET)
+    result = train_run(insert, config, tmp_path / "run", **QUIET)
     assert result.finished == "patience" and result.epochs == 3 and result.best_epoch == 0
 
 
 def test_a_loss_that_is_no_number_is_named(insert, tmp_path):
     with pytest.raises(Failed, match="loss is NaN or infinite"):
-        train(
+        train_run(
             insert,
             tiny(learning_rate=10.0, clip=1e9, dropout=0.9, epochs=40, weight_decay=100.0),
             tmp_path / "run",
@@ -311,7 +291,7 @@ def test_what_is_compiled_learns_the_same(insert, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.nn.Module, "compile", traced)
     config = tiny(model="linear", dropout=0.0, updates=3)
     for name in ("plain", "compiled"):
-        train(insert, config, tmp_path / name, **QUIET, compiled=name == "compiled")
+        train_run(insert, config, tmp_path / name, **QUIET, compiled=name == "compiled")
     plain, traced_weights = weights(tmp_path / "plain"), weights(tmp_path / "compiled")
     assert len(compiled) == 1 and plain.keys() == traced_weights.keys()
     assert all(torch.allclose(plain[name], traced_weights[name], atol=1e-4) for name in plain)
@@ -329,13 +309,13 @@ def test_a_compiled_model_learns_the_same(command, insert, tmp_path):
 
 
 def test_bf16_trains(insert, tmp_path):
-    train(insert, tiny(precision="bf16", epochs=1), tmp_path / "run", **QUIET)
+    train_run(insert, tiny(precision="bf16", epochs=1), tmp_path / "run", **QUIET)
     assert all(torch.isfinite(tensor).all() for tensor in weights(tmp_path / "run").values())
 
 
 def test_adaptive_weights_follow_the_errors(datasets, tmp_path):
     for design, adapts in (("insert", False), ("edit", True)):
-        train(datasets[design], tiny(epochs=2), tmp_path / design, **QUIET)
+        train_run(datasets[design], tiny(epochs=2), tmp_path / design, **QUIET)
         first, second = map(json.loads, (tmp_path / design / "metrics.jsonl").read_text().splitlines())
         n = len(first["slot_weights"])
         assert first["slot_weights"] == pytest.approx([1 / n] * n)
@@ -448,7 +428,7 @@ def test_streaming_to_more_ranks_than_row_groups_is_refused(insert):
 
 def test_a_model_that_cannot_fit_is_refused_before_memory_is_taken(insert, tmp_path):
     with pytest.raises(InvalidConfig, match="parameters needs .* GB"):
-        train(insert, preset("paper", width=1 << 14, layers=60), tmp_path / "run", **QUIET)
+        train_run(insert, preset("paper", width=1 << 14, layers=60), tmp_path / "run", **QUIET)
     assert not (tmp_path / "run" / "config.json").exists()
 
 
@@ -458,8 +438,8 @@ def test_training_on_the_expert_alone_needs_no_augmented_shards(insert, tmp_path
     manifest["files"] = {name: entry for name, entry in manifest["files"].items() if "augmented" not in name}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(BadData, match="no augmented/train shards"):
-        train(folder, tiny(epochs=1), tmp_path / "run", **QUIET)
-    train(folder, tiny(epochs=1, train_on="expert"), tmp_path / "run", **QUIET)
+        train_run(folder, tiny(epochs=1), tmp_path / "run", **QUIET)
+    train_run(folder, tiny(epochs=1, train_on="expert"), tmp_path / "run", **QUIET)
 
 
 @pytest.fixture(scope="module")
@@ -470,7 +450,7 @@ def cut(tmp_path_factory):
     settings = {"memory": {"batch": 16}, "stream": {"batch": 16, "stream": True, "stream_rows": 150}}
     for name, changes in settings.items():
         with pytest.raises(Stop):
-            train(data, tiny(**changes), root / name, device="cpu", reporter=Stopper(7), save_every=3)
+            train_run(data, tiny(**changes), root / name, device="cpu", reporter=Stopper(7), save_every=3)
     return lambda name, out: (data, tiny(**settings[name]), shutil.copytree(root / name, out / name))
 
 
@@ -498,7 +478,7 @@ def test_a_position_that_the_run_does_not_have_is_named(cut, tmp_path, kind, cha
     message = message.replace("update 6", f"update {state['index']}")
     save_checkpoint(last, tensors, state | change)
     with pytest.raises(BadData, match=rf"last\.safetensors: .*{message}"):
-        train(data, config, run, **QUIET, resume=True)
+        train_run(data, config, run, **QUIET, resume=True)
 
 
 def test_an_epoch_that_ends_before_it_began_is_named(cut, tmp_path):
@@ -510,7 +490,7 @@ def test_an_epoch_that_ends_before_it_began_is_named(cut, tmp_path):
     tensors["tally"].zero_()
     save_checkpoint(run / "last.safetensors", tensors, state | {"index": size, "updates": size})
     with pytest.raises(BadData, match="ends before its first update"):
-        train(data, config, run, **QUIET, resume=True)
+        train_run(data, config, run, **QUIET, resume=True)
 
 
 def first_of(tensors, key):
@@ -536,7 +516,7 @@ def test_an_optimizer_without_all_its_parts_is_named(cut, tmp_path, case):
     kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     save_checkpoint(run / "last.safetensors", kept, state)
     with pytest.raises(BadData, match=rf"last\.safetensors: .*{message}"):
-        train(data, config, run, **QUIET, resume=True)
+        train_run(data, config, run, **QUIET, resume=True)
 
 
 def test_a_checkpoint_larger_than_its_run_is_not_read(cut, tmp_path):
@@ -544,11 +524,11 @@ def test_a_checkpoint_larger_than_its_run_is_not_read(cut, tmp_path):
     tensors, state = load_checkpoint(run / "last.safetensors")
     save_checkpoint(run / "last.safetensors", tensors | {"more": torch.zeros(1 << 20)}, state)
     with pytest.raises(BadData, match="expected at most"):
-        train(data, config, run, **QUIET, resume=True)
+        train_run(data, config, run, **QUIET, resume=True)
     name = next(name for name in tensors if name.startswith("model."))
     save_checkpoint(run / "last.safetensors", tensors | {name: tensors[name].to(torch.complex64)}, state)
     with pytest.raises(BadData, match="expected floating-point weights"):
-        train(data, config, run, **QUIET, resume=True)
+        train_run(data, config, run, **QUIET, resume=True)
 
 
 def test_a_stream_goes_on_with_as_many_ranks_as_it_had(cut, tmp_path):
@@ -558,16 +538,16 @@ def test_a_stream_goes_on_with_as_many_ranks_as_it_had(cut, tmp_path):
         last = run / "last.safetensors"
         tensors, state = load_checkpoint(last)
         assert state["world"] == world
-        train(data, config, run, **QUIET, resume=True)
+        train_run(data, config, run, **QUIET, resume=True)
     save_checkpoint(last, tensors, state | {"world": 3})
     with pytest.raises(FolderConflict, match=r"divided among 3 ranks, not 1; resume with torchrun --nproc-per-node 3"):
-        train(data, config, run, **QUIET, resume=True)
+        train_run(data, config, run, **QUIET, resume=True)
     save_checkpoint(last, tensors, state | {"world": 3, "finished": "epochs"})
-    assert train(data, config, run, **QUIET, resume=True).finished == "epochs"
+    assert train_run(data, config, run, **QUIET, resume=True).finished == "epochs"
 
 
 def test_a_flipped_bit_of_a_description_is_found(insert, tmp_path):
-    train(insert, tiny(epochs=1), tmp_path / "run", **QUIET)
+    train_run(insert, tiny(epochs=1), tmp_path / "run", **QUIET)
     path = tmp_path / "run" / "config.json"
     sound, rng, found = path.read_bytes(), random.Random(5), 0
     told = Description.read(path)

@@ -12,26 +12,15 @@ import torch
 from click.testing import CliRunner
 
 from tests.trainer.reference import small_dataset
+from tests.trainer.runs import torchrun
 from trainer.cli import main
 from trainer.core import interrupt
+from trainer.core.errors import Interrupted
 from trainer.training.checkpoint import load_checkpoint
 
 # Without dropout and with only gold tokens nothing is random but the order, which all ranks share.
 FIT = ["--preset", "cpu", "--width", 16, "--layers", 1, "--batch", 50, "--dropout", 0, "--teacher-forcing", 1]
 FIT += ["--device", "cpu", "--threads", 1, "--epochs", 2, "--updates", 100_000, "--validate-every", 1]
-
-
-def torchrun(command, *arguments):
-    ranks = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    done = subprocess.run(
-        [*ranks, "-m", "trainer", *map(str, arguments)],
-        env=command.environment | {"GLOO_SOCKET_IFNAME": "lo"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
 
 
 def lines(run):
@@ -118,7 +107,8 @@ def test_streaming_ranks_that_were_stopped_go_on_as_if_nothing_had_happened(comm
     for process in stopped:
         said = process.communicate(timeout=170)[1]
         if number == signal.SIGINT:
-            assert process.returncode == interrupt.CODE and said.endswith(f"Error: {interrupt.message('fit')}\n"), said
+            assert process.returncode == Interrupted.exit_code, said
+            assert said.endswith(f"Error: {interrupt.message('fit')}\n"), said
     state = load_checkpoint(cut / "last.safetensors")[1]
     assert state["world"] == 2 and not state["finished"]
     alone = CliRunner().invoke(main, [*map(str, [*arguments, cut])])

@@ -14,7 +14,7 @@ from trainer.data.batches import EpochOrder
 from trainer.data.dataset import Dataset
 from trainer.models.zoo import MODELS, open_demonstrations
 from trainer.training import presets
-from trainer.training.fit import train
+from trainer.training.fit import train_run
 from trainer.training.loop import learning_rate
 from trainer.training.presets import PRESETS, default_preset, preset
 
@@ -96,7 +96,7 @@ def test_a_last_batch_that_is_not_full_can_be_dropped(insert):
 def test_which_of_equally_good_checkpoints_is_the_best(datasets, tmp_path, ties, best):
     # With so small a learning rate nothing changes, so all epochs are equally good.
     config = preset("cpu", **(TINY | {"learning_rate": 1e-9, "ties": ties}))
-    result = train(datasets["edit"], config, tmp_path / "run", **QUIET)
+    result = train_run(datasets["edit"], config, tmp_path / "run", **QUIET)
     assert len({line["validation"]["equation_accuracy"] for line in story(tmp_path / "run")}) == 1
     assert result.best_epoch == best
 
@@ -112,7 +112,7 @@ def test_which_of_equally_good_checkpoints_is_the_best(datasets, tmp_path, ties,
 )
 def test_what_selects_a_checkpoint(datasets, tmp_path, design, select, measure):
     config = preset("cpu", **(TINY | {"select": select}))
-    result = train(datasets[design], config, tmp_path / "run", **QUIET)
+    result = train_run(datasets[design], config, tmp_path / "run", **QUIET)
     values = [line["validation"][measure] for line in story(tmp_path / "run")]
     best = min(values) if measure == "loss" else max(values)
     assert values[result.best_epoch] == best
@@ -122,7 +122,7 @@ def test_what_selects_a_checkpoint(datasets, tmp_path, design, select, measure):
 def test_the_released_adaptive_loss_is_a_mean_over_the_slots(datasets, tmp_path):
     for scale in ("sum", "mean"):
         config = preset("cpu", **(TINY | {"adaptive_scale": scale}))
-        train(datasets["edit"], config, tmp_path / scale, **QUIET)
+        train_run(datasets["edit"], config, tmp_path / scale, **QUIET)
         first, second, _ = (sum(line["slot_weights"]) for line in story(tmp_path / scale))
         assert (first, second) == pytest.approx((1, 1 if scale == "sum" else 1 / 3))
 

@@ -177,8 +177,9 @@ def extend(model: Planner, going: Sketches, last: bool) -> tuple[Sketches, Sketc
     if last:
         chances[:, 1:] = -torch.inf
     count = min(BRANCH if model.beam > 1 else 1, chances.shape[1])
-    edits = model.edits.splices(torch.arange(1, chances.shape[1], device=chances.device), going.first[:0])
-    chances[:, 1:] = chances[:, 1:].masked_fill(edits.start < going.cursor[:, None], -torch.inf)
+    places = torch.arange(1, chances.shape[1], device=chances.device)
+    start = model.edits.splices(places, places).start
+    chances[:, 1:] = chances[:, 1:].masked_fill(start < going.cursor[:, None], -torch.inf)
     best = chances.topk(count, 1)
     score = going.score[:, None] + best.values  # (k, count)
     games = int(going.game.max()) + 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from trainer.core.format import DELETE, DONE, INSERT, REPLACE
+from trainer.core.format import DELETE, DONE, INSERT
 from trainer.data.contract import Contract
 from trainer.game.environment import Splices
 
@@ -32,7 +32,6 @@ class EditClasses(nn.Module):
         self.spans = "left" in contract.slots
         self.operations = contract.operations if "operation" in contract.slots else (INSERT,)
         self.kinds = span if self.spans else len(self.operations)
-        self.replaces = REPLACE in self.operations
         self.position = contract.action_ids["POS_0"]
         self.done = contract.action_ids[DONE]
         ids = contract.state_ids

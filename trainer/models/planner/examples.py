@@ -29,15 +29,21 @@ MAX_TRAJECTORIES = 1 << 18  # more than that are sampled
 
 
 @dataclass(frozen=True)
-class Examples:
-    """States with an answer each."""
+class States:
+    """States as rows of ids."""
 
     states: Tensor  # (rows, m)
     lengths: Tensor  # (rows)
-    answers: Tensor  # (rows)
 
     def __len__(self) -> int:
-        return len(self.answers)
+        return len(self.lengths)
+
+
+@dataclass(frozen=True)
+class Examples(States):
+    """States with an answer each."""
+
+    answers: Tensor  # (rows)
 
     def unique(self) -> Examples:
         """Without repetitions, in a fixed order."""
@@ -60,7 +66,7 @@ class Openings:
 
     plans: Examples
     fillings: Examples  # states with masks; the answer belongs to the first of them
-    goals: Examples  # finished states
+    goals: States  # finished ones
     masks: Tensor  # how many tokens the scripts write, to draw from
 
 
@@ -83,11 +89,10 @@ def open_trajectories(steps: Steps, edits: EditClasses, contract: Contract, mask
     pairs = torch.stack((steps.taken[row], steps.state_of[steps.taken[final]]), 1)
     _, back = torch.unique(pairs, dim=0, return_inverse=True)
     keep = torch.full((int(back.max()) + 1,), len(row)).scatter_reduce_(0, back, torch.arange(len(row)), "amin")
-    at, end = row[keep], final[keep]
+    at, goal = row[keep], pairs[keep, 1]
     all_classes, tokens = edits.classes(steps.actions.long())
     state = steps.states[steps.state_of[steps.taken[at]]].long()
     length = steps.lengths[steps.state_of[steps.taken[at]]].long()
-    goal = steps.state_of[steps.taken[end]]
     plans, fillings = [], []
     while len(at):
         answer = all_classes[steps.taken[at]]
@@ -97,18 +102,18 @@ def open_trajectories(steps: Steps, edits: EditClasses, contract: Contract, mask
         asked, target = state[over][masked], steps.states[goal[over][masked]].long()
         place = (asked == mask).long().argmax(1, keepdim=True)
         fillings.append(Examples(asked, length[over][masked], target.gather(1, place)[:, 0]))
-        at, end, goal, answer = (tensor[~over] for tensor in (at, end, goal, answer))
+        at, goal, answer = at[~over], goal[~over], answer[~over]
         opened = edits.splices(answer, torch.full_like(answer, mask))
         state, length = splice(state[~over], length[~over], opened, contract.max_state)
         state = functional.pad(state, (0, contract.max_state - state.shape[1]))
         at = at + 1
     goals = torch.unique(steps.state_of[steps.taken[last]])
-    written = torch.zeros(len(steps), dtype=torch.long).masked_fill(tokens > 0, 1)[steps.taken]
+    written = (tokens > 0).long()[steps.taken]
     summed = torch.cat((torch.zeros(1, dtype=torch.long), written.cumsum(0)))
     masks = summed[last + 1] - summed[first]
     return Openings(
         Examples.join(plans).unique(),
         Examples.join(fillings).unique(),
-        Examples(steps.states[goals].long(), steps.lengths[goals].long(), goals),
+        States(steps.states[goals].long(), steps.lengths[goals].long()),
         masks[masks > 0],
     )

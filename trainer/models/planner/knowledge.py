@@ -66,7 +66,10 @@ def study(steps: Steps, contract: Contract, config: Config) -> PlannerKnowledge:
     - ``opened``: all else. The token network sees the state with every planned edit opened by a mask.
     """
     longest = int(steps.lengths.max())
-    if "left" in contract.slots:
+    spans = "left" in contract.slots
+    if config.view != "auto" and (config.view == "span") != spans:
+        raise InvalidConfig(f"field view: {config.view} does not fit these demonstrations; use auto")
+    if spans:
         left, right = (read_positions(steps.actions, contract, name) for name in ("left", "right"))
         widest = int((right - left).max()) + 1 if len(steps) else 1
         if widest > SPAN:
@@ -77,7 +80,7 @@ def study(steps: Steps, contract: Contract, config: Config) -> PlannerKnowledge:
         written, scripts, count, reach = find_scripts(steps, contract)
         if scripts and (config.view == "scripts" or len(scripts) * PAIRS_PER_SCRIPT <= count):
             return PlannerKnowledge("scripts", reach, 1, 1, written, scripts)
-    if config.view in ("scripts", "span"):
+    if config.view == "scripts":
         raise InvalidConfig(f"field view: {config.view} does not fit these demonstrations; use auto")
     reach = min(max(longest, 1), REACH)
     return PlannerKnowledge("opened", reach, reach, window=WINDOW if longest > NEAR else 0)

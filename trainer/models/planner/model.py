@@ -18,6 +18,7 @@ from trainer.data.contract import Contract
 from trainer.data.demonstrations import Demonstrations
 from trainer.game.environment import Splices, splice
 from trainer.game.replay import check_trajectories
+from trainer.models.layers import IMPOSSIBLE
 from trainer.models.planner.decoding import NextEdits, decode_opened, decode_scripts, decode_spans
 from trainer.models.planner.edit_classes import EditClasses
 from trainer.models.planner.knowledge import PlannerKnowledge, study
@@ -34,6 +35,13 @@ class Planner(Policy):
 
     about: ClassVar[str] = "plans whole edit scripts with two small networks; learns in minutes on a CPU"
     streamable: ClassVar[bool] = False
+    unread: ClassVar[frozenset[str]] = frozenset(  # its recipe decides
+        (
+            "width", "layers", "dropout", "init", "teacher_forcing", "teacher_draw", "epoch", "lengths", "batch",
+            "last_batch", "learning_rate", "weight_decay", "restart", "schedule", "rate_every", "adaptive",
+            "adaptive_scale", "stream_rows",
+        )
+    )  # fmt: skip
     knowledge_type: ClassVar[type[PlannerKnowledge]] = PlannerKnowledge
     group: ClassVar[int] = 512  # padding is cheap here, and its tables are made once per group
 
@@ -168,7 +176,7 @@ class Planner(Policy):
                 entropy = -(chances.exp() * chances).sum(1)
                 if removed:
                     own = old.gather(1, starts[:, None])
-                    told = [chances.scatter(1, own, -20.0).amax(1), entropy, chances.gather(1, own)[:, 0]]
+                    told = [chances.scatter(1, own, IMPOSSIBLE).amax(1), entropy, chances.gather(1, own)[:, 0]]
                 else:
                     told = [chances.amax(1), entropy]
                 first = GAP_FEATURES * removed

@@ -12,7 +12,7 @@ from torch import Tensor
 from trainer.core.config import Config
 from trainer.core.device import Runtime, many_shapes
 from trainer.core.seeding import generator
-from trainer.data.batches import Update
+from trainer.data.batches import InvalidPosition, Update
 from trainer.data.contract import Contract
 from trainer.data.encode import Steps
 from trainer.models.planner.edit_classes import END
@@ -44,7 +44,7 @@ class PlannerBatch:
         return self.part, self.states, self.lengths, self.features
 
     def to(self, device: torch.device) -> PlannerBatch:
-        """The same lesson on a device."""
+        """The same rows on a device."""
         features = None if self.features is None else self.features.to(device)
         states, lengths, actions = (tensor.to(device) for tensor in (self.states, self.lengths, self.actions))
         return PlannerBatch(self.part, states, lengths, actions, features, self.smoothing)
@@ -84,15 +84,17 @@ class PlannerSampler:
         return updates > sum(self.shares[:-1])
 
     def updates(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Update]:
-        """The updates of an epoch from a position on."""
+        """The updates of an epoch from a position on; an epoch is one window."""
         first = epoch * EPOCH
         count = min(EPOCH, self.total - first)
+        if window or count <= 0 or index > count:
+            raise InvalidPosition(epoch, window, index)
         for at in range(index, count):
             stage, number, updates = self.find(first + at)
             draw = generator(self.config.seed, "lesson", first + at)
-            lesson = self.plan_rows(stage, draw) if stage.part == "plan" else self.token_rows(stage, draw)
-            share = len(lesson.actions) * self.runtime.world / stage.batch
-            yield Update(lesson, 0, at, at / count, share, stage.rate(number, updates))
+            batch = self.plan_rows(stage, draw) if stage.part == "plan" else self.token_rows(stage, draw)
+            share = len(batch.actions) * self.runtime.world / stage.batch
+            yield Update(batch, 0, at, at / count, share, stage.rate(number, updates))
 
     def find(self, update: int) -> tuple[Stage, int, int]:
         """The stage of an update, its number there, and how many the stage has."""
@@ -109,13 +111,13 @@ class PlannerSampler:
     def plan_rows(self, stage: Stage, draw: torch.Generator) -> PlannerBatch:
         """States and the places of their next edits."""
         if self.told is None and self.model.confident:
-            self.told = self.tell(draw)
+            self.told = self.tell()
         rows = self.mine(torch.randint(len(self.plans), (stage.batch,), generator=draw))
         states, lengths = self.plans.states[rows], self.plans.lengths[rows]
         features = None if self.told is None else self.told[rows]
         return PlannerBatch("plan", states, lengths, self.plans.answers[rows, None], features, stage.smoothing)
 
-    def tell(self, draw: torch.Generator) -> Tensor:
+    def tell(self) -> Tensor:
         """What the token network says of every place of the plans' states; too many states are sampled."""
         questions = int(2 * self.plans.lengths.sum()) + len(self.plans)
         if questions > MAX_QUESTIONS:

@@ -58,7 +58,10 @@ def test_the_scripts_are_the_trajectories_in_the_positions_of_the_source(dataset
     assert found & expected and all(len(script) <= opened.contract.max_steps for script in found)
 
 
-@pytest.mark.parametrize(("design", "view"), [("edit", "scripts"), ("edit", "span"), ("insert", "span")])
+@pytest.mark.parametrize(
+    ("design", "view"),
+    [("edit", "scripts"), ("edit", "span"), ("insert", "span"), ("span", "opened"), ("span-2", "scripts")],
+)
 def test_a_view_that_the_slots_do_not_allow_is_refused(datasets, bench, design, view):
     with pytest.raises(InvalidConfig, match=f"field view: {view} does not fit these demonstrations"):
         bench(datasets[design], view=view)

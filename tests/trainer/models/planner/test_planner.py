@@ -6,12 +6,11 @@ import pytest
 import torch
 
 from tests.trainer.reference import small_dataset
-from tests.trainer.training.test_fit import QUIET, Stop, Stopper, same, story, weights
-from tests.trainer.training.test_parallel import torchrun
-from trainer.agent import Agent
+from tests.trainer.runs import QUIET, Stop, Stopper, same, story, torchrun, weights
+from trainer.agents.agent import Agent
 from trainer.core.errors import BadData, InvalidConfig
 from trainer.training.checkpoint import load_checkpoint
-from trainer.training.fit import train
+from trainer.training.fit import train_run
 from trainer.training.presets import preset
 from trainer.training.run import sealed
 
@@ -22,19 +21,19 @@ from trainer.training.run import sealed
 def test_resuming_from_any_update_ends_with_the_same_bits(tmp_path, design, changes):
     data = small_dataset(tmp_path / "data", design)
     config = preset("fast", updates=20, **changes)
-    whole = train(data, config, tmp_path / "whole", **QUIET, save_every=4)
+    whole = train_run(data, config, tmp_path / "whole", **QUIET, save_every=4)
     assert whole.updates == 20
     for after in (2, 17, 19):  # in the first stage, in the last, and just before the end
         run = tmp_path / f"cut-{after}"
         with pytest.raises(Stop):
-            train(data, config, run, device="cpu", reporter=Stopper(after), save_every=3)
-        train(data, config, run, **QUIET, resume=True, save_every=3)
+            train_run(data, config, run, device="cpu", reporter=Stopper(after), save_every=3)
+        train_run(data, config, run, **QUIET, resume=True, save_every=3)
         assert same(weights(run), weights(tmp_path / "whole")) and story(run) == story(tmp_path / "whole")
 
 
 def test_another_seed_is_another_agent(datasets, tmp_path):
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        train(datasets["edit"], preset("fast", updates=10, seed=seed), tmp_path / name, **QUIET)
+        train_run(datasets["edit"], preset("fast", updates=10, seed=seed), tmp_path / name, **QUIET)
     assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
     assert not same(weights(tmp_path / "a"), weights(tmp_path / "c"))
 
@@ -68,13 +67,13 @@ def test_it_is_the_default_without_a_gpu_and_edits(invoke, datasets, tmp_path):
 
 def test_streaming_needs_another_model(datasets, tmp_path, invoke):
     with pytest.raises(InvalidConfig, match="planner reads its training data into memory; use it without --stream"):
-        train(datasets["edit"], preset("fast", stream=True), tmp_path / "run", **QUIET)
+        train_run(datasets["edit"], preset("fast", stream=True), tmp_path / "run", **QUIET)
     arguments = ["--width", 16, "--updates", 2, "--device", "cpu", "--out", tmp_path / "stream"]
     assert "nar-star" in invoke("fit", datasets["edit"], "--stream", *arguments, module="trainer").stderr
 
 
 def test_altered_knowledge_is_named(datasets, tmp_path):
-    train(datasets["edit"], preset("fast", updates=4), tmp_path / "run", **QUIET)
+    train_run(datasets["edit"], preset("fast", updates=4), tmp_path / "run", **QUIET)
     path = tmp_path / "run" / "config.json"
     values = json.loads(path.read_text())
     path.write_text(json.dumps(values | {"knowledge": values["knowledge"] | {"reach": 10**9}}))

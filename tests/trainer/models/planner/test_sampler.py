@@ -5,6 +5,7 @@ import torch
 
 from tests.trainer.reference import levenshtein, write_dataset
 from trainer.core.device import Runtime
+from trainer.data.batches import InvalidPosition
 from trainer.game.accuracy import value
 from trainer.models.planner.edit_classes import END
 
@@ -98,3 +99,13 @@ def test_stages_share_the_updates(datasets, bench):
     parts = [update.batch.part for update in sampler.updates(0)]
     assert parts == ["token"] * 80 + ["plan"] * 20
     assert not sampler.ready(80) and sampler.ready(81)
+
+
+@pytest.mark.parametrize(("window", "index"), [(0, 41), (1, 0)])
+def test_a_position_that_the_epoch_does_not_have_is_refused(datasets, bench, window, index):
+    sampler = bench(datasets["edit"], updates=40).sampler()
+    assert list(sampler.updates(0, 0, 40)) == []  # after the last update
+    with pytest.raises(InvalidPosition, match=f"epoch 0 has no update {index} in window {window}"):
+        next(sampler.updates(0, window, index))
+    with pytest.raises(InvalidPosition, match="epoch 1 has no update 0"):
+        next(sampler.updates(1))

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -19,21 +19,22 @@ import torch
 
 from trainer.core.device import Runtime, find_device
 from trainer.core.errors import BadData, InvalidText
+from trainer.core.files import digest
 from trainer.core.format import DELETE, SplitName, detokenize, tokenize
 from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset
 from trainer.data.encode import Pairs, load_pairs
 from trainer.data.hub import HubFiles, hub_id
 from trainer.data.places import check_url
-from trainer.game.baselines import rules_of
 from trainer.game.moves import Move, read_moves
 from trainer.game.play import GameStep, Observer, ending, play, score
+from trainer.game.rules import rules_of
 from trainer.models.policy import Policy
 from trainer.models.zoo import build_model, count_parameters
-from trainer.training.checkpoint import digest, load_checkpoint, load_weights, most_bytes
-from trainer.training.run import Description
+from trainer.training.checkpoint import load_checkpoint, load_weights, most_bytes
+from trainer.training.run import BEST, CONFIG, PUBLISHED, Description
 
-WEIGHTS = ("model.safetensors", "best.safetensors")  # as published, as in a run folder
+WEIGHTS = (PUBLISHED, BEST)
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Agent:
     def from_pretrained(cls, where: str | Path, device: str = "cpu") -> Agent:
         """Load a run folder, a published folder, or a hub id (``org/name``, ``hf://org/name@revision``)."""
         folder = find_folder(str(where))
-        description = Description.read(folder / "config.json")
+        description = Description.read(folder / CONFIG)
         found = [folder / name for name in WEIGHTS if (folder / name).exists()]
         if not found:
             raise BadData(f"{where}: no weights yet; the first validation writes them")
@@ -128,10 +129,8 @@ class Agent:
         return state
 
     def marked(self, game: Game, number: int) -> str:
-        """The state after a move, with the change in brackets."""
+        """The state after a move that was applied, with the change in brackets."""
         move = game.moves[number]
-        if move.verdict != "applied":
-            return detokenize(move.state, self.contract.tokens)
         after = game.moves[number + 1].state if number + 1 < len(game.moves) else None
         state = after if after is not None else tokenize(game.text, self.contract.tokens)
         if self.contract.game != "edits":  # many places at once
@@ -144,17 +143,15 @@ class Agent:
         separator = " " if self.contract.tokens == "words" else ""
         return separator.join(piece for piece in (before, f"[{new}]", rest) if piece)
 
-    def evaluate(
-        self,
-        data: str | Path | None = None,
-        split: SplitName = "test",
-        limit: int = 0,
-        observe: Callable[[Dataset, Pairs], Observer] | None = None,
-    ) -> dict[str, Any]:
+    def evaluate(self, data: str | Path | None = None, split: SplitName = "test", limit: int = 0) -> dict[str, Any]:
         """Play the pairs of a split: the accuracies, how games ended, and games per second."""
         dataset = Dataset(data or self.description.dataset)
-        pairs = load_pairs(dataset, split, self.contract)
-        observer = observe(dataset, pairs) if observe else None
+        return self.measure(dataset, split, load_pairs(dataset, split, self.contract), limit)
+
+    def measure(
+        self, dataset: Dataset, split: SplitName, pairs: Pairs, limit: int = 0, observer: Observer | None = None
+    ) -> dict[str, Any]:
+        """The same for pairs that are loaded already, with somebody to watch the games."""
         since = time.perf_counter()
         part = slice(limit or None)
         scores = score(self.policy, self.environment, self.contract, pairs, part, observer)
@@ -162,11 +159,19 @@ class Agent:
         return scores.to_json() | {
             "split": split,
             "data": dataset.where,
+            "own": self.learned_from(dataset),
             "weights": self.weights,
             "files": dataset.hashes("pairs", split),
             "seconds": round(seconds, 3),
             "pairs_per_second": round(scores.pairs / seconds, 1),
         }
+
+    def learned_from(self, dataset: Dataset) -> bool:
+        """Whether this is the dataset that it was trained on, wherever it lies now: the hashes of its files decide."""
+        files = self.description.data.get("files")
+        if not isinstance(files, dict) or not dataset.has("pairs", "validation"):
+            return False
+        return dataset.hashes("pairs", "validation").items() <= files.items()
 
 
 def find_folder(where: str) -> Path:
@@ -180,7 +185,7 @@ def find_folder(where: str) -> Path:
         raise BadData(f"{where}: no such run folder")
     files = HubFiles(where, name, "model")
     try:
-        files.fetch("config.json")
-        return files.fetch("model.safetensors").parent
+        files.fetch(CONFIG)
+        return files.fetch(PUBLISHED).parent
     except FileNotFoundError as error:
         raise BadData(f"{error}: not a published agent") from None

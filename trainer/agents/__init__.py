@@ -1,0 +1,4 @@
+"""Trained agents at work: load one, edit texts with it, measure it.
+
+Imports: core, data, game, models, training.
+"""

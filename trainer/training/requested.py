@@ -1,0 +1,33 @@
+"""The config that a user asks for: a preset, and the settings that were given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trainer.core.config import Config
+from trainer.core.errors import InvalidConfig
+from trainer.models.zoo import find_model
+from trainer.training.presets import default_preset, preset
+
+
+def requested_config(preset_name: str | None, given: Mapping[str, Any], device: str = "auto") -> Config:
+    """The config; a setting that would change nothing is refused, so that nobody waits for its effect.
+
+    >>> requested_config("cpu", {"model": "ar", "beam": 8}).beam  # as it would be anyway
+    8
+    >>> requested_config("cpu", {"model": "ar", "beam": 1})
+    Traceback (most recent call last):
+    trainer.core.errors.InvalidConfig: field beam: ar does not read it; leave it out
+    """
+    name = preset_name or default_preset(dict(given), device)
+    config = preset(name, **given)
+    model = find_model(config.model)
+    usual = preset(name, **{key: value for key, value in given.items() if key not in model.unread})
+    for key in given:
+        if getattr(config, key) != getattr(usual, key):
+            raise InvalidConfig(f"field {key}: {config.model} does not read it; leave it out")
+    # expert is what a sweep says of a model without augmentation, whatever it learns from.
+    if model.learns_from and given.get("train_on", "expert") not in ("expert", model.learns_from):
+        raise InvalidConfig(f"field train_on: {config.model} learns from {model.learns_from} shards; leave it out")
+    return config
