@@ -1,4 +1,4 @@
-"""The model zoo: the agents of the paper, as small classes over one kit.
+"""The agents of the paper, as small classes over one kit.
 
 Axes: b batch, m state, n action, d width, v action vocabulary. An agent maps states (b, m) and lengths (b) to
 scores (b, n, v): the loss is minus the score of the gold token, the choice is the best score. Given the gold
@@ -26,6 +26,7 @@ from trainer.models.layers import (
     PlaceAttention,
     padding_mask,
 )
+from trainer.models.policy import PLANNING
 
 
 class Autoregressive(Encoded):
@@ -89,6 +90,7 @@ class Linear(Encoded):
     """
 
     about = "linear layer for a decoder, 4 encoder layers"
+    unread = PLANNING | {"teacher_forcing", "teacher_draw"}
     has_input = False
     uses_final_state = False
 
@@ -113,6 +115,7 @@ class Decoder0(Encoded):
     """The first decoder of D2 alone: its inputs are the memory, aligned to the length of the action."""
 
     about = "the first decoder of D2 alone, 4 encoder layers"
+    unread = PLANNING | {"teacher_forcing", "teacher_draw"}
     has_input = False
 
     def __init__(self, config: Config, contract: Contract) -> None:
@@ -141,6 +144,7 @@ class SharedD2(Decoder0):
     """Dual decoders with the same parameters: the second one reads the draft of the first, shifted right."""
 
     about = "dual decoders that share their parameters, 4 encoder layers"
+    unread = PLANNING | {"teacher_draw"}  # gold tokens are drawn one by one
     has_input = True
 
     def __init__(self, config: Config, contract: Contract) -> None:

@@ -28,8 +28,8 @@ from trainer.data.batches import InvalidPosition, Sampler, Update
 from trainer.data.contract import Contract
 from trainer.data.encode import Pairs, Steps
 from trainer.game.accuracy import Scores
-from trainer.game.baselines import rules_of
 from trainer.game.play import pack, score, unpack
+from trainer.game.rules import rules_of
 from trainer.models.policy import Policy
 from trainer.training.checkpoint import (
     MODEL,
