@@ -12,7 +12,7 @@ import click
 
 from trainer.cli.common import FOLDER, device_option, json_option, main, preset_option, threads_option, use_threads
 from trainer.core.config import settings as all_settings
-from trainer.core.errors import InvalidText
+from trainer.core.errors import Failed, InvalidText
 from trainer.training.presets import PRESETS
 
 
@@ -161,6 +161,9 @@ def read_lines() -> list[str]:
 def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
     """Edit TEXTS, or the lines of standard input, step by step with the agent in RUN.
 
+    A text that the agent cannot read is reported, and the others are edited. The exit code is then 2, or 1 if it was
+    a line of standard input.
+
     \b
     Example: trainer edit runs/aor "3 6 2 9 3"
     """
@@ -168,7 +171,15 @@ def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
 
     agent = Agent.from_pretrained(run, device)
     lines = [*texts] or read_lines()
-    for game in agent.edit(lines):
+    readable = []
+    for number, line in enumerate(lines, 1):
+        try:
+            agent.read(line)
+            readable.append(line)
+        except InvalidText as error:
+            where = f"{'text' if texts else 'line'} {number}: " if len(lines) > 1 else ""
+            click.echo(f"Error: {where}{error}", err=True)
+    for game in agent.edit(readable):
         if as_json:
             moves = [vars(move) for move in game.moves]
             click.echo(json.dumps(vars(game) | {"moves": moves}, ensure_ascii=False))
@@ -182,6 +193,8 @@ def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
             click.echo(f"{number + 1:>3}  {said:<36}  {outcome}")
         why = {"done": "the agent said DONE", "limit": f"no DONE within {len(game.moves)} steps"}
         click.echo(f"  =  {game.text}   ({why.get(game.ended, 'refused: ' + game.ended)})")
+    if len(readable) < len(lines):
+        sys.exit(InvalidText.exit_code if texts else Failed.exit_code)
 
 
 @main.command()
