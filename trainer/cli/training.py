@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import click
 from trainer.cli.common import FOLDER, device_option, json_option, main, preset_option, threads_option, use_threads
 from trainer.core.config import settings as all_settings
 from trainer.core.errors import Failed, InvalidText
+from trainer.core.format import visible
 from trainer.training.presets import PRESETS
 
 
@@ -182,17 +184,19 @@ def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
     for game in agent.edit(readable):
         if as_json:
             moves = [vars(move) for move in game.moves]
-            click.echo(json.dumps(vars(game) | {"moves": moves}, ensure_ascii=False))
+            click.echo(json.dumps(vars(game) | {"moves": moves}))
             continue
-        click.echo(f"     {game.source}")
+        # The stream is named, or click would write UTF-8 to a terminal that says it has ASCII alone.
+        say = partial(click.echo, file=sys.stdout)
+        say(f"     {visible(game.source)}")
         for number, move in enumerate(game.moves):
             said = "  ".join(
                 f"{token} {chance:.0%}" for token, chance in zip(move.action, move.probabilities, strict=True)
             )
             outcome = agent.marked(game, number) if move.verdict == "applied" else move.verdict
-            click.echo(f"{number + 1:>3}  {said:<36}  {outcome}")
+            say(f"{number + 1:>3}  {visible(said):<36}  {visible(outcome)}")
         why = {"done": "the agent said DONE", "limit": f"no DONE within {len(game.moves)} steps"}
-        click.echo(f"  =  {game.text}   ({why.get(game.ended, 'refused: ' + game.ended)})")
+        say(f"  =  {visible(game.text)}   ({why.get(game.ended, 'refused: ' + game.ended)})")
     if len(readable) < len(lines):
         sys.exit(InvalidText.exit_code if texts else Failed.exit_code)
 

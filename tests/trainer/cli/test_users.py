@@ -2,13 +2,15 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.pages import head_and_body
 from tests.trainer.cli.test_commands import FIT, call, refuse
-from tests.trainer.reference import write_shard
+from tests.trainer.reference import write_dataset, write_shard
 from trainer.publishing.publish import publish
 
 PLANNER = ["--device", "cpu", "--threads", 1]
@@ -102,3 +104,19 @@ def test_a_longer_run_is_told_where_to_go(run, insert):
     said = refuse("fit", insert, *FIT, "--updates", 8, "--out", run, "--resume")
     assert "updates: existing value 4, requested 8: a run cannot be made longer" in said
     assert said.endswith("train in another folder")
+
+
+def test_a_text_cannot_command_the_terminal(command, tmp_path):
+    """Nor is a character that it cannot show the end of the command."""
+    pairs = [(("a", "\\u001b", "é"), ("a", "b", "\\u001b", "é"))] * 4
+    write_dataset(tmp_path / "data", "edit", dict.fromkeys(("train", "validation", "test"), pairs), arithmetic=False)
+    call("fit", tmp_path / "data", *FIT, "--updates", 1, "--out", tmp_path / "run")
+    for encoding, letter in (("ascii", "?"), ("latin-1", "é"), ("utf-8", "é")):
+        extra = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"}
+        done = subprocess.run(
+            [sys.executable, "-m", "trainer", "edit", str(tmp_path / "run"), "a \x1b é"],
+            env=command.environment | extra,
+            capture_output=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.decode(encoding).splitlines()[0] == rf"     a \x1b {letter}" and b"\x1b" not in done.stdout
