@@ -54,7 +54,23 @@ class LocalPath(Place):
         return place
 
 
-PLACE, FOLDER = Place(), LocalPath()
+class Source(Place):
+    """A place to read from: a folder, a storage URL, or a repository of the hub."""
+
+    name = "source"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from aegen.files.places import SCHEME
+
+        return value if value.startswith(SCHEME) else super().convert(value, param, ctx)
+
+
+PLACE, FOLDER, SOURCE = Place(), LocalPath(), Source()
+
+
+def colours() -> bool:
+    """Whether standard output is a terminal that wants colours: https://no-color.org."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 class Commands(click.Group):
@@ -107,6 +123,17 @@ def options(*decorators: Callable[[Function], Function]) -> Callable[[Function],
     return decorate
 
 
+def also_taking(old: str, new: str) -> type[click.Command]:
+    """A command that takes an option by its former name too: older cards and results have it in their commands."""
+
+    class Command(click.Command):
+        def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+            named = [new + arg[len(old) :] if arg == old or arg.startswith(f"{old}=") else arg for arg in args]
+            return super().parse_args(ctx, named)
+
+    return Command
+
+
 class Default:
     """The default of a record's field, which is read when it is needed: importing the record takes a while.
 
@@ -141,7 +168,14 @@ spec_options = options(
     click.option("--l", type=int, required=True, help="Integers per equation, including the right-hand side."),
     click.option("--d", type=int, required=True, help="Number of equations, all splits together."),
     seed_option,
-    setting(SPEC, "--split", str, "source: no two splits share a source; paper: random."),
+    click.option(
+        "--split-by",
+        "split",
+        type=click.Choice(["source", "paper"]),
+        default=Default(SPEC, "split"),
+        show_default=True,
+        help="source: no two splits share a source; paper: random.",
+    ),
     click.option("--division", is_flag=True, help="AES: allow division inside parentheses."),
     setting(SPEC, "--errors", int, "AEC: maximum number of errors per source."),
     setting(SPEC, "--variants", int, "AES, AEC: additional sources per training target."),
