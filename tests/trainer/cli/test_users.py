@@ -1,6 +1,7 @@
 """What misled a new user: each of these was silent, or said too little."""
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -120,3 +121,31 @@ def test_a_text_cannot_command_the_terminal(command, tmp_path):
         )
         assert done.returncode == 0, done.stderr
         assert done.stdout.decode(encoding).splitlines()[0] == rf"     a \x1b {letter}" and b"\x1b" not in done.stdout
+
+
+def test_an_evaluated_run_is_a_row_of_a_report(datasets, tmp_path):
+    runs, out = tmp_path / "runs", tmp_path / "report"
+    fit = ["fit", datasets["insert"], *FIT, "--updates", 2]
+    call(*fit, "--out", runs / "first")
+    assert "no run that `trainer evaluate` has measured" in refuse("report", runs, "--out", out)
+    call("evaluate", runs / "first", "--device", "cpu")
+    shown = call("report", runs, "--out", out).stdout
+    assert "AOR equation NAR* + TA" in shown and "paper: 67.13" in shown  # in the main table, beside the paper's
+    for name, seed in (("second", 0), ("third", 7)):
+        call(*fit, "--seed", seed, "--out", runs / name)
+        call("evaluate", runs / name, "--device", "cpu")
+    call("report", runs, "--out", out)
+    cells = {cell["name"]: cell for cell in json.loads((out / "results.json").read_text())["cells"]}
+    # Equal ones stand apart by their names; another seed alone could be averaged with either, so it does too.
+    assert {name: cell["label"] for name, cell in cells.items()} == {"first": "first", "second": "second", "third": ""}
+    made = json.loads((runs / "third" / "evaluation-test.json").read_text())
+    assert cells["third"]["scores"]["token"] == made["token_accuracy"] and cells["third"]["updates"] == 2
+    again, measure = cells["third"]["commands"]
+    call(*shlex.split(again)[1:-1], tmp_path / "again", "--device", "cpu")  # the last word is the folder
+    one, two = (
+        json.loads((path / "config.json").read_text())["config"] for path in (runs / "third", tmp_path / "again")
+    )
+    assert one == two and measure == f"trainer evaluate {runs / 'third'}"
+    call("report", runs / "third", "--out", out)
+    assert json.loads((out / "results.json").read_text())["cells"][0]["name"] == "third"
+    call("report", out / "results.json", "--out", tmp_path / "more")
