@@ -58,9 +58,7 @@ def show(folder: str, split: str, rows: int, config: str | None, as_json: bool) 
     else:
         lines = draw_trajectories(dataset.folder, config, split, rows, _paint if colours() else plain)
     for line in lines:
-        click.echo(
-            line, file=sys.stdout
-        )  # named, or click would write UTF-8 to a terminal that has ASCII alone
+        click.echo(line, file=sys.stdout)  # named, or click would write UTF-8 to a terminal that has ASCII alone
 
 
 def _records(dataset: Dataset, config: str, split: str) -> Iterator[dict[str, Any]]:
