@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from aegen import __version__
 from aegen.core import interrupt
@@ -35,17 +36,22 @@ class Place(Parameter):
     """A folder, or a storage URL."""
 
     name = "place"
+    kind = "dir"  # what a shell completes it to
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from aegen.files.places import location
 
         return location(value)
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type=self.kind)]
+
 
 class LocalPath(Place):
     """A local file or folder."""
 
     name = "path"
+    kind = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         place = super().convert(value, param, ctx)
@@ -158,12 +164,19 @@ def setting(record: str, flag: str, kind: type, help: str) -> Callable[[Function
     return click.option(flag, type=kind, default=default, show_default=True, help=help)
 
 
+def tasks(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """For a shell: the benchmarks that begin so."""
+    from aegen.arithmetic.tasks import TASKS
+
+    return [name for name in TASKS if name.startswith(incomplete)]
+
+
 SPEC, IMPORT = "aegen.pairs.spec:Spec", "aegen.pairs.importing:Import"
 AUGMENTATION = "aegen.experts.augment:Augmentation"
 seed_option = setting(SPEC, "--seed", int, "Random seed.")
 shard_option = setting(SPEC, "--rows-per-shard", int, "Maximum number of pairs per shard.")
 spec_options = options(
-    click.argument("task"),
+    click.argument("task", shell_complete=tasks),
     click.option("--n", type=int, required=True, help="Number of integers: 2 … N+1."),
     click.option("--l", type=int, required=True, help="Integers per equation, including the right-hand side."),
     click.option("--d", type=int, required=True, help="Number of equations, all splits together."),

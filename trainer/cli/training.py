@@ -7,15 +7,41 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainer.cli.common import FOLDER, device_option, json_option, main, preset_option, threads_option, use_threads
+from trainer.cli.common import (
+    FOLDER,
+    Grouped,
+    device_option,
+    folders,
+    json_option,
+    main,
+    preset_option,
+    threads_option,
+    use_threads,
+)
+from trainer.core.config import MODEL_NAMES
 from trainer.core.config import settings as all_settings
 from trainer.core.errors import Failed, InvalidText
 from trainer.core.format import visible
 from trainer.training.presets import PRESETS
+
+if TYPE_CHECKING:
+    Choice = click.Choice[str]
+else:
+    Choice = click.Choice  # generic in new versions of click only
+
+
+DEFAULT_MODEL = "planner without a GPU; nar-star with one, with --stream, and with another preset than fast"
+
+
+class ModelName(Choice):
+    """A name of the zoo, which the config checks: its message is one line."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value
 
 
 def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -23,9 +49,11 @@ def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for one in reversed(all_settings()):
         name = "--" + one.name.replace("_", "-")
         kind: Any = click.Choice(one.choices) if one.choices else type(one.default)
-        if kind is bool:
-            both = f"{name}/--no-{name[2:]}" if one.default else name
-            option = click.option(both, one.name, is_flag=True, default=None, help=one.help)
+        if one.name == "model":
+            option = click.option(name, type=ModelName(MODEL_NAMES), show_default=DEFAULT_MODEL, help=one.help)
+        elif kind is bool:
+            both, shown = (f"{name}/--no-{name[2:]}", name[2:]) if one.default else (name, "off")
+            option = click.option(both, one.name, is_flag=True, default=None, show_default=shown, help=one.help)
         else:
             shown = default_by_preset(one.name, one.default)
             option = click.option(name, one.name, type=kind, show_default=shown, help=one.help)
@@ -43,8 +71,8 @@ def default_by_preset(name: str, default: object) -> str:
     return "; ".join([str(default), *others])
 
 
-@main.command()
-@click.argument("data")
+@main.command(cls=Grouped)
+@click.argument("data", shell_complete=folders)
 @click.option("--out", type=FOLDER, required=True, help="Folder of the run.")
 @preset_option(None, "paper with a GPU; without: fast for the planner, cpu for others")
 @click.option("--resume", is_flag=True, help="Resume the run in the folder, if there is one.")
@@ -99,8 +127,8 @@ def fit(
 
 
 @main.command()
-@click.argument("run")
-@click.option("--data", show_default="the dataset of the run", help="Dataset to play.")
+@click.argument("run", shell_complete=folders)
+@click.option("--data", shell_complete=folders, show_default="the dataset of the run", help="Dataset to play.")
 @click.option(
     "--split",
     type=click.Choice(["train", "validation", "test"]),
@@ -156,7 +184,7 @@ def read_lines() -> list[str]:
 
 # A text may begin with a minus: unknown options are texts.
 @main.command(context_settings={"ignore_unknown_options": True})
-@click.argument("run")
+@click.argument("run", shell_complete=folders)
 @click.argument("texts", nargs=-1)
 @device_option
 @json_option
@@ -202,7 +230,7 @@ def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
 
 
 @main.command()
-@click.option("--data", help="Dataset to count the parameters for.")
+@click.option("--data", shell_complete=folders, help="Dataset to count the parameters for.")
 @preset_option("paper")
 @click.option(
     "--train-on",

@@ -14,6 +14,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 
 from aegen.cli.common import colours
 from aegen.dataset.folder import Folder
@@ -167,3 +168,19 @@ def test_split_means_one_thing(invoke, tmp_path):
     assert "--ratio 100/0/0" in (tmp_path / "a-new" / "README.md").read_text()
     for one, two in (("new", "old"), ("a-new", "a-old")):
         assert (tmp_path / one / "manifest.json").read_bytes() == (tmp_path / two / "manifest.json").read_bytes()
+
+
+def completions(*words, incomplete=""):
+    from aegen.cli import main
+
+    found = ShellComplete(main, {}, "aegen", "_AEGEN_COMPLETE").get_completions([*words], incomplete)
+    return [(item.type, item.value) for item in found]
+
+
+def test_a_shell_completes_tasks_and_folders(run):
+    assert completions("build", incomplete="ae") == [("plain", "aes"), ("plain", "aec")]
+    for words in (("show",), ("verify",), ("build", "aor", "--out"), ("augment",)):
+        assert completions(*words, incomplete="d") == [("dir", "d")], words
+    assert completions("import", incomplete="w") == [("file", "w")]
+    asked = {"_AEGEN_COMPLETE": "bash_complete", "COMP_WORDS": "aegen build a", "COMP_CWORD": "2"}
+    assert run(env=os.environ | asked).stdout == "plain,aor\nplain,aes\nplain,aec\n"

@@ -1,6 +1,7 @@
 """What misled a new user: each of these was silent, or said too little."""
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -8,10 +9,16 @@ import sys
 
 import pyarrow.parquet as pq
 import pytest
+from click import Context
+from click.shell_completion import ShellComplete
 
 from tests.pages import head_and_body
 from tests.trainer.cli.test_commands import FIT, call, refuse
 from tests.trainer.reference import write_dataset, write_shard
+from trainer.cli import main
+from trainer.core.config import MODEL_NAMES, settings
+from trainer.models.policy import PLANNING
+from trainer.models.zoo import MODELS
 from trainer.publishing.publish import publish
 
 PLANNER = ["--device", "cpu", "--threads", 1]
@@ -149,3 +156,31 @@ def test_an_evaluated_run_is_a_row_of_a_report(datasets, tmp_path):
     call("report", runs / "third", "--out", out)
     assert json.loads((out / "results.json").read_text())["cells"][0]["name"] == "third"
     call("report", out / "results.json", "--out", tmp_path / "more")
+
+
+def completions(group, *words, incomplete=""):
+    found = ShellComplete(group, {}, "trainer", "_TRAINER_COMPLETE").get_completions([*words], incomplete)
+    return [(item.type, item.value) for item in found]
+
+
+def test_the_help_of_fit_has_groups_defaults_and_choices():
+    page = call("fit", "--help").stdout
+    groups = re.findall(r"^(\w[\w ]*):$", page, flags=re.MULTILINE)
+    assert groups == ["Options", "Data", "Model", "Training", "Planner only"]
+    assert tuple(MODELS) == MODEL_NAMES and f"--model [{'|'.join(MODELS)}]" in " ".join(page.split())
+    assert {one.name for one in settings() if one.group == "Planner only"} == PLANNING
+    planner = page.partition("Planner only:")[2]
+    assert "--beam" in planner and "--width" not in planner and "[default: (confidence)]" in " ".join(planner.split())
+    for option in main.commands["fit"].params:
+        required = option.required or option.name in ("resume", "compiled", "as_json")  # what is not given is not done
+        assert required or "default:" in option.get_help_record(Context(main))[1], option.name
+    assert "unknown model 'gpt'; models: ar, " in refuse("fit", "x", "--model", "gpt", "--out", "y")
+
+
+def test_a_shell_completes_models_presets_and_folders(command):
+    assert completions(main, "fit", "data", "--model", incomplete="nar") == [("plain", "nar"), ("plain", "nar-star")]
+    assert ("plain", "core-hours") in completions(main, "fit", "data", "--preset")
+    for words in (("fit",), ("fit", "data", "--out"), ("evaluate",), ("edit",), ("publish",), ("models", "--data")):
+        assert completions(main, *words, incomplete="ru") == [("dir", "ru")], words
+    asked = {"_TRAINER_COMPLETE": "bash_complete", "COMP_WORDS": "trainer fit x --model pl", "COMP_CWORD": "4"}
+    assert command(extra=asked).stdout == "plain,planner\n"
