@@ -27,14 +27,14 @@ def _words(recipe: Recipe) -> Iterator[list[str]]:
     name, pairs, augmented = recipe.name, recipe.pairs, recipe.augmented
     out = ["--out", name]
     if isinstance(pairs, Spec) and augmented and augmented.seed == pairs.seed:
-        shifted = _options(asdict(augmented), _defaults(Augmentation) | {"seed": pairs.seed})
+        shifted = _options(asdict(augmented), _defaults(Augmentation) | {"seed": pairs.seed}, "rule")
         yield ["build", pairs.task, *_spec(pairs), *_expert(recipe), *shifted, *out]
     else:
         yield ["generate", pairs.task, *_spec(pairs), *out] if isinstance(pairs, Spec) else _import(pairs, out)
         if recipe.expert:
             yield ["trajectories", name, *_expert(recipe)]
         if augmented:
-            yield ["augment", name, *_options(asdict(augmented), _defaults(Augmentation))]
+            yield ["augment", name, *_options(asdict(augmented), _defaults(Augmentation), "rule")]
     if recipe.tags:
         metric = [] if recipe.tags.metric == "levenshtein" else ["--metric", recipe.tags.metric]
         yield ["trajectories", name, "--design", "tags", *metric]

@@ -24,6 +24,9 @@ from aegen.experts.trajectory import Pairs, Starts, Summary
 
 BUDGET = 1 << 18  # pieces of states that are put together at once
 ALGORITHMS = ("paper", "released")
+# Raised when the rows for the same options change. Before 2, shifted states had the metric's script, whatever other
+# trajectories of the pair did in the states it passed through.
+RULE = 2
 HASH = derive_key("states")  # the key under which states are compared
 
 
@@ -33,13 +36,14 @@ class Augmentation:
 
     ``paper`` is Algorithm 2: each state off the expert's path once. ``released`` is what the authors' code counts:
     every choice of some but not all edits. A pair with more than ``max_edits`` edits gets at most ``max_states``
-    random choices.
+    random choices. ``rule`` says how the trajectories were made; older datasets do not record it.
     """
 
     algorithm: str = "paper"
     max_edits: int = 10
     max_states: int = 1024
     seed: int = 0
+    rule: int | None = RULE
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
