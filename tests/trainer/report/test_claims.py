@@ -1,6 +1,7 @@
 """The paper's claims against cells with figures of our choice."""
 
 import pytest
+from msgspec import structs
 
 from tests.trainer.report.test_report import written
 from trainer.report.claims import claims
@@ -55,3 +56,22 @@ def test_times_are_of_an_action_and_of_a_text(tmp_path):
     assert claim.found() == (
         "As in the paper: AOR, an action: 20.00 against 10.00 µs. Not so here: AOR, a text: 90.00 against 100.00 µs."
     )
+
+
+def test_replacements_are_compared_group_by_group(tmp_path):
+    rows = {
+        "lcs": [("with", 1), ("with", 0), ("without", 1)],
+        "levenshtein": [("with", 1), ("with", 1), ("without", 0)],
+    }
+    records = []
+    for metric, games in rows.items():
+        written(metric, "nar-star", True, 0, {"equation": 1.0}, tmp_path, task="aec", metric=metric, design="edit")
+        (record,) = collect(tmp_path / metric).records
+        share = {
+            group: (sum(right for other, right in games if other == group), sum(other == group for other, _ in games))
+            for group in ("with", "without")
+        }
+        records.append(structs.replace(record, by_replace=share))
+    (claim,) = [claim for claim in claims(records, {}) if "LCS" in claim.text]
+    assert said(claim, "NAR* + TA, without") == (True, 100.0, 0.0)
+    assert said(claim, "NAR* + TA, with REPLACE") == (True, 100.0, 50.0)
