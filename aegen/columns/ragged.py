@@ -103,18 +103,34 @@ class Ragged:
         return pa.StringArray.from_buffers(len(self), pa.py_buffer(ends), tokens.buffers()[2])
 
     def hashes(self, key: int) -> Words:
-        """A 64-bit hash of each row under a key: equal sequences, equal hashes.
+        """A 64-bit hash of each row under a key: equal sequences, equal hashes."""
+        return slice_hashes(key, self.values, [(self.offsets[:-1], self.lengths)])
 
-        A polynomial in an odd base modulo 2^64, for all rows in one running sum: dividing by the power at which a row
-        begins (odd numbers have inverses) makes it independent of where the row lies.
-        """
-        base = derive_key(key, "base") | 1
-        size = 1 << len(self.values).bit_length()
-        powers, inverses = (_powers(root, size) for root in (base, pow(base, -1, 2**64)))
-        sums = np.zeros(len(self.values) + 1, dtype=np.uint64)
-        words = keyed_hash(key, np.arange(self.values.max(initial=-1) + 1)).take(self.values)
-        np.cumsum(words * powers[: len(self.values)], out=sums[1:])
-        return keyed_hash(key, (sums[self.offsets[1:]] - sums[self.offsets[:-1]]) * inverses[self.offsets[:-1]])
+
+def slice_hashes(key: int, pool: Integers, pieces: Sequence[tuple[Integers, Integers]]) -> Words:
+    """The hashes of rows made of pieces ``pool[start:start + length]``, without putting the rows together.
+
+    ``pieces`` holds the starts and lengths of the first piece of each row, then those of the second, …
+    The hash is a polynomial in an odd base modulo 2^64, for all rows in one running sum: dividing by the power at which
+    a piece begins (odd numbers have inverses) makes it independent of where the piece lies.
+
+    >>> pool = np.array([7, 8, 9, 8])
+    >>> one, two = slice_hashes(1, pool, [(np.array([1, 3]), np.array([2, 1])), (np.array([0, 2]), np.array([0, 1]))])
+    >>> bool(one == two)  # 8 9 and nothing, 8 and 9
+    True
+    """
+    base = derive_key(key, "base") | 1
+    size = 1 << len(pool).bit_length()
+    powers, inverses = (_powers(root, size) for root in (base, pow(base, -1, 2**64)))
+    sums = np.zeros(len(pool) + 1, dtype=np.uint64)
+    words = keyed_hash(key, np.arange(pool.max(initial=-1) + 1)).take(pool)
+    np.cumsum(words * powers[: len(pool)], out=sums[1:])
+    (start, length), *others = pieces
+    total, before = (sums.take(start + length) - sums.take(start)) * inverses.take(start), length
+    for start, length in others:
+        total += (sums.take(start + length) - sums.take(start)) * inverses.take(start) * powers.take(before)
+        before = before + length
+    return keyed_hash(key, total)
 
 
 @lru_cache(maxsize=4)

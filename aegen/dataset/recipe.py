@@ -83,10 +83,11 @@ class Recipe:
         if kind is None:
             raise BadData(f"{where}: field spec.pairs.made: expected generated or imported")
         kinds = {"expert": ExpertUsed, "augmented": Augmentation, "tags": TaggerUsed}
+        parts: dict[str, Any] = {name: tree[name] for name in kinds if name in tree}
+        if "augmented" in parts:  # without a rule it was made before there was one, not by today's
+            parts["augmented"] = {"rule": None} | parts["augmented"]
         try:
-            parts: dict[str, Any] = {
-                name: convert(tree[name], kinds[name], f"{where}: spec.{name}") for name in kinds if name in tree
-            }
+            parts = {name: convert(part, kinds[name], f"{where}: spec.{name}") for name, part in parts.items()}
             return cls(convert(settings, kind, f"{where}: spec.pairs"), **parts)
         except AegenError as error:
             raise BadData(f"{where}: invalid spec: {str(error).removeprefix(f'{where}: ')}") from None

@@ -2,12 +2,14 @@
 
 Skipping some of a pair's edits and executing the others, left to right, leads to a shifted state; TG from there to
 the same goal is a trajectory that shows the way back. :func:`shifted_states` is the algorithm as printed;
-:func:`augmented_starts` does the same for whole columns.
+:func:`augmented_starts` does the same for whole columns. The edits that were skipped lead on to the goal: each leaves
+the goal's tokens behind it, so what has been executed to its right does not matter.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +17,17 @@ import numpy.typing as npt
 from aegen.columns.ragged import ABSENT, Ragged
 from aegen.core.edits import Splice
 from aegen.core.errors import InvalidSpec
-from aegen.core.randomness import derive_key, keyed_hash
+from aegen.core.randomness import Words, derive_key, keyed_hash
 from aegen.core.types import Integers, Tokens
 from aegen.experts.scripts import Scripts
 from aegen.experts.trajectory import Pairs, Starts, Summary
 
 BUDGET = 1 << 18  # pieces of states that are put together at once
 ALGORITHMS = ("paper", "released")
+# Raised when the rows for the same options change. Before 2, shifted states had the metric's script, whatever other
+# trajectories of the pair did in the states it passed through.
+RULE = 2
+HASH = derive_key("states")  # the key under which states are compared
 
 
 @dataclass(frozen=True)
@@ -30,13 +36,14 @@ class Augmentation:
 
     ``paper`` is Algorithm 2: each state off the expert's path once. ``released`` is what the authors' code counts:
     every choice of some but not all edits. A pair with more than ``max_edits`` edits gets at most ``max_states``
-    random choices.
+    random choices. ``rule`` says how the trajectories were made; older datasets do not record it.
     """
 
     algorithm: str = "paper"
     max_edits: int = 10
     max_states: int = 1024
     seed: int = 0
+    rule: int | None = RULE
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
@@ -47,38 +54,52 @@ class Augmentation:
             raise InvalidSpec(f"max_states={self.max_states}: expected 0 to {1 << 20:,}")
 
 
-def shifted_states(state: Tokens, edits: list[Splice]) -> list[Tokens]:
+def shifted_states(state: Tokens, edits: list[Splice]) -> dict[Tokens, list[Splice]]:
     """Algorithm 2 of the paper, as printed: execute the first edit or skip it, then go on with the others.
+
+    Each state comes with the edits that were skipped on the way to it; executed there, they lead to the goal.
 
     >>> edits = [Splice(1, 1, ("+",)), Splice(3, 3, ("=",))]
     >>> shifted_states(("1", "1", "2"), edits)
-    [('1', '1', '=', '2')]
+    {('1', '1', '=', '2'): [Splice(start=1, stop=1, new=('+',))]}
     """
     path = [state]
     for edit in edits:
         path.append(edit.apply(path[-1]))
-    found: list[Tokens] = []
+    found: dict[Tokens, list[Splice]] = {}
 
-    def branch(current: Tokens, rest: list[Splice]) -> None:
-        if rest:
-            edit, *later = rest
-            branch(edit.apply(current), later)
-            branch(current, [Splice(e.start - edit.growth, e.stop - edit.growth, e.new) for e in later])
+    def branch(current: Tokens, index: int, shift: int, skipped: list[Splice]) -> None:
+        if index < len(edits):
+            edit = edits[index]
+            moved = Splice(edit.start - shift, edit.stop - shift, edit.new)
+            branch(moved.apply(current), index + 1, shift, skipped)
+            branch(current, index + 1, shift + edit.growth, [*skipped, edit])
         elif current not in path and current not in found:
-            found.append(current)
+            found[current] = skipped
 
-    branch(state, edits)
+    branch(state, 0, 0, [])
     return found
 
 
-def augmented_starts(pairs: Pairs, scripts: Scripts, options: Augmentation, summary: Summary) -> Starts:
+@dataclass(frozen=True)
+class Augmented:
+    """Where the trajectories of some pairs begin, and what is known of the states there."""
+
+    starts: Starts
+    left: Scripts  # of each start: the edits of its pair's own script that are not executed yet
+    new: npt.NDArray[np.bool_]  # of each start: whether it is a source, or off the path and not found before
+    doubtful: npt.NDArray[np.bool_]  # of each pair: whether two choices of its edits may lead to the same state
+
+
+def augmented_starts(pairs: Pairs, scripts: Scripts, options: Augmentation, summary: Summary) -> Augmented:
     """Each pair's own source and, behind it, its shifted states in the order in which Algorithm 2 finds them.
 
     ``scripts`` are the pairs' own.
     """
     own = np.arange(len(pairs.ids))
-    parts = [(own, np.full(len(own), -1), pairs.sources)]  # (pair, number of the choice, state)
-    for edits in np.unique(scripts.counts).tolist():
+    doubtful = np.zeros(len(own), dtype=bool)
+    parts = [_Found(own, np.full(len(own), -1), pairs.sources, scripts, np.ones(len(own), dtype=bool))]
+    for edits in np.unique(scripts.counts[scripts.counts > 0]).tolist():
         (group,) = np.nonzero(scripts.counts == edits)
         capped = edits > options.max_edits
         if capped:
@@ -88,32 +109,54 @@ def augmented_starts(pairs: Pairs, scripts: Scripts, options: Augmentation, summ
         for at in range(0, len(group), step):
             part = group[at : at + step]
             chosen = _sampled(pairs.ids[part], edits, options) if capped else all_choices(edits)
-            passed = np.broadcast_to(path(edits), (len(chosen), edits + 1, edits))
-            states = execute(pairs, scripts, part, np.concatenate([chosen, passed], axis=1))
-            row, choice = np.nonzero(_kept(states, len(part), edits, options.algorithm, capped))
-            parts.append((part[row], choice, states.rows(row * (len(states) // len(part)) + choice)))
-    return _starts(parts)
+            passed = 2 ** np.arange(edits, -1, -1) - 1  # where the path lies among the choices: here, or behind them
+            if capped:
+                passed = choices + np.arange(edits + 1)
+                chosen = np.concatenate([chosen, np.broadcast_to(path(edits), (len(part), edits + 1, edits))], axis=1)
+            states = execute(pairs, scripts, part, chosen)
+            hashes = states.hashes(HASH).reshape(len(part), -1)
+            seen_before, passed_by = _known(hashes[:, :choices], hashes[:, passed])
+            doubtful[part] = capped | seen_before.any(axis=1)
+            new = ~(seen_before | passed_by.any(axis=2))
+            row, choice = np.nonzero(new if options.algorithm == "paper" else _released(seen_before, passed_by, capped))
+            left = _left(scripts, part[row], chosen[row if capped else 0, choice])
+            states = states.rows(row * hashes.shape[1] + choice)
+            parts.append(_Found(part[row], choice, states, left, new[row, choice]))
+    return _joined(parts, doubtful)
 
 
-def _kept(states: Ragged, pairs: int, edits: int, algorithm: str, capped: bool) -> npt.NDArray[np.bool_]:
-    """Which choices count, (pairs, choices). Behind a pair's choices lies its path, from the source to the goal.
+def _known(mine: Words, path: Words) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Whether a state was found before, (pairs, choices), and is on the path, (pairs, choices, edits + 1).
 
     States with equal 64-bit hashes count as equal.
     """
-    hashes = states.hashes(derive_key("states")).reshape(pairs, -1)
-    mine, path = hashes[:, : -edits - 1], hashes[:, -edits - 1 :]
-    if algorithm == "released" and not capped:
-        kept = np.ones(mine.shape, dtype=bool)
-        kept[:, [0, -1]] = False  # "execute everything" comes first, "skip everything" last
-        return kept
-    if algorithm == "released":
-        path = path[:, [0, -1]]
     order = np.argsort(mine, axis=1, kind="stable")
     ordered = np.take_along_axis(mine, order, axis=1)
     seen_before = np.zeros(mine.shape, dtype=bool)
     np.put_along_axis(seen_before, order[:, 1:], ordered[:, 1:] == ordered[:, :-1], axis=1)
-    on_path: npt.NDArray[np.bool_] = (mine[:, :, None] == path[:, None, :]).any(axis=2)
-    return ~(seen_before | on_path)
+    return seen_before, mine[:, :, None] == path[:, None, :]
+
+
+def _released(
+    seen_before: npt.NDArray[np.bool_], passed_by: npt.NDArray[np.bool_], capped: bool
+) -> npt.NDArray[np.bool_]:
+    """Which choices the authors' code counts, (pairs, choices): all but "nothing" and "everything"; no sample twice."""
+    if capped:
+        return ~(seen_before | passed_by[:, :, [0, -1]].any(axis=2))
+    kept = np.ones(seen_before.shape, dtype=bool)
+    kept[:, [0, -1]] = False  # "execute everything" comes first, "skip everything" last
+    return kept
+
+
+def _left(scripts: Scripts, pair: Integers, executed: npt.NDArray[np.bool_]) -> Scripts:
+    """The edits that are left, from the states after others were executed, (states, edits)."""
+    at = scripts.offsets[pair][:, None] + np.arange(executed.shape[1])
+    start, stop, new_start, new_stop = (column[at] for column in scripts.edits)
+    grown = np.where(executed, (new_stop - new_start) - (stop - start), 0)
+    moved = np.cumsum(grown, axis=1) - grown  # by the edits before
+    skipped = ~executed
+    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(skipped.sum(axis=1))])
+    return Scripts(offsets, *(column[skipped] for column in (start + moved, stop + moved, new_start, new_stop)))
 
 
 def path(edits: int) -> npt.NDArray[np.bool_]:
@@ -179,11 +222,26 @@ def _laid_out(
     return tokens.padded(), owners.padded()
 
 
-def _starts(parts: list[tuple[Integers, Integers, Ragged]]) -> Starts:
-    """All states in the order of their pairs and choices."""
-    pair, choice = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
-    states = Ragged.joined([part[2] for part in parts])
+class _Found(NamedTuple):
+    """Some of the starts, as columns."""
+
+    pair: Integers
+    choice: Integers  # its number among those of the pair
+    states: Ragged
+    left: Scripts
+    new: npt.NDArray[np.bool_]
+
+
+def _joined(parts: list[_Found], doubtful: npt.NDArray[np.bool_]) -> Augmented:
+    """All starts in the order of their pairs and choices."""
+    pair, choice, new = (np.concatenate([getattr(part, name) for part in parts]) for name in ("pair", "choice", "new"))
     order = np.lexsort((choice, pair))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    ends = np.cumsum([len(part.pair) for part in parts])
+    places = np.split(place, ends[:-1])
+    left = Scripts.merged(len(pair), [(where, part.left) for where, part in zip(places, parts, strict=True)])
     counts = np.bincount(pair)
     origin = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return Starts(pair[order], origin.astype(np.int32), states.rows(order))
+    states = Ragged.joined([part.states for part in parts]).rows(order)
+    return Augmented(Starts(pair[order], origin.astype(np.int32), states), left, new[order], doubtful)

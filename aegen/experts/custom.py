@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from aegen.experts.scripts import Scripts
 
 class Custom:
     """A metric made of a plain function (state, goal) -> splices, checked on every pair that it is given."""
+
+    shortest: ClassVar[bool] = False  # for all we know
 
     def __init__(
         self, name: str, function: Callable[[Tokens, Tokens], Iterable[Splice]], backend: dict[str, str]

@@ -11,18 +11,20 @@ from aegen.core.actions import Design
 from aegen.core.types import Integers
 from aegen.experts.augment import Augmentation, augmented_starts
 from aegen.experts.metrics import Metric
+from aegen.experts.policy import one_action, start_scripts
 from aegen.experts.scripts import Scripts
 from aegen.experts.subsets import steps_of_all, subset_batch
-from aegen.experts.trajectory import Pairs, Starts, Summary, expert_starts, step_batch
+from aegen.experts.trajectory import Pairs, Steps, Summary, edit_codes, expert_starts, step_batch
 
 BATCH = 1024  # pairs at a time; the rows do not depend on it
 PORTION = 1 << 22  # tokens of states that are in memory at once, about
+EDIT = 8  # what an edit of each shifted state takes, as if it were so many tokens
 
 
 def step_batches(
     pairs: Pairs, metric: Metric, design: Design, augmentation: Augmentation | None, summary: Summary
 ) -> Iterator[pa.RecordBatch]:
-    """All steps of these pairs, in batches of limited size; the metric is asked once for each state."""
+    """All steps of these pairs, in batches of limited size; a metric of ours is asked once for each pair."""
     scripts = metric.scripts(pairs.sources, pairs.goals, pairs.alphabet)
     edits = scripts.counts
     lengths = pairs.sources.lengths + pairs.goals.lengths + 1
@@ -39,20 +41,25 @@ def step_batches(
         yield subset_batch(pairs, scripts, design, augmentation, summary)
         return
     states = np.where(edits > augmentation.max_edits, augmentation.max_states, 2 ** np.minimum(edits, 20)) + 1
-    for first, last in portions(states * lengths):
+    for first, last in portions(states * (lengths + edits * EDIT)):
         part, own = pairs.part(first, last), scripts.part(first, last)
-        starts = augmented_starts(part, own, augmentation, summary)
-        weights = ((edits + 1) * lengths)[first:last]
-        for begin, end in portions(weights[starts.pair]):
-            some = starts.part(begin, end)
-            yield step_batch(part, some, start_scripts(part, some, own, metric), design, summary)
+        yield from augmented_batches(part, own, metric, design, augmentation, summary)
 
 
-def start_scripts(pairs: Pairs, starts: Starts, own: Scripts, metric: Metric) -> Scripts:
-    """The script of each start: the pair's own for its source, the metric's answer for shifted states."""
-    (sources,), (shifted,) = np.nonzero(starts.origin == 0), np.nonzero(starts.origin)
-    asked = metric.scripts(starts.states.rows(shifted), pairs.goals.rows(starts.pair[shifted]), pairs.alphabet)
-    return Scripts.merged(len(starts.pair), [(sources, own.rows(starts.pair[sources])), (shifted, asked)])
+def augmented_batches(
+    pairs: Pairs, own: Scripts, metric: Metric, design: Design, augmentation: Augmentation, summary: Summary
+) -> Iterator[pa.RecordBatch]:
+    """All steps from the pairs' sources and shifted states, with one action for each state of a pair.
+
+    ``own`` are the pairs' scripts. All trajectories of a pair have to be known before any of its rows is.
+    """
+    found = augmented_starts(pairs, own, augmentation, summary)
+    starts = found.starts
+    scripts, doubtful = start_scripts(pairs, found, metric)
+    codes, tokens = edit_codes(pairs, np.repeat(starts.pair, scripts.counts), scripts, design)
+    steps = one_action(pairs, starts, Steps.of(pairs, starts, scripts), found.new, doubtful)
+    for begin, end in portions(np.add.reduceat(steps.lengths + 1, steps.offsets[:-1])):
+        yield steps.part(begin, end).batch(pairs, starts, scripts, codes, tokens, summary)
 
 
 def portions(weights: Integers) -> Iterator[tuple[int, int]]:

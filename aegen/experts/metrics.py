@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from itertools import chain, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -35,6 +35,12 @@ class Metric(Protocol):
 
     @property
     def backend(self) -> dict[str, str]: ...
+
+    @property
+    def shortest(self) -> bool:
+        """Whether no script has fewer edits. Then those that are left of a script are the fewest from there too: with
+        fewer, there would be fewer from the beginning."""
+        ...
 
     def splices(self, state: Tokens, goal: Tokens) -> list[Splice]:
         """The script of one pair: splices that are applied one after the other."""
@@ -73,6 +79,7 @@ class EditOperations:
     name: str
     backend: dict[str, str]
     operations: EditOps
+    shortest: ClassVar[bool] = True
 
     def splices(self, state: Tokens, goal: Tokens) -> list[Splice]:
         """Executed from left to right, an edit lies at its goal index.

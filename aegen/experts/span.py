@@ -42,6 +42,7 @@ class Span:
 
     name: ClassVar[str] = "span"
     backend: ClassVar[dict[str, str]] = {}
+    shortest: ClassVar[bool] = True  # one edit for each parenthesis
     _definition = Custom("span", span, {})
 
     def splices(self, state: Tokens, goal: Tokens) -> list[Splice]:

@@ -18,9 +18,7 @@ from aegen.core.actions import Design
 from aegen.core.types import Integers
 from aegen.experts.augment import Augmentation, all_choices, execute, path
 from aegen.experts.scripts import Scripts
-from aegen.experts.trajectory import Pairs, Summary, as_batch, edit_codes
-
-DONE = -1
+from aegen.experts.trajectory import DONE, Pairs, Summary, as_batch, edit_codes
 
 
 class Pattern(NamedTuple):
@@ -82,9 +80,8 @@ def subset_batch(
     place = np.arange(len(pair)) + np.repeat(begins[size] - (np.cumsum(per_pair) - per_pair), per_pair)
     origin, number, state, edit = (np.concatenate(column).take(place) for column in zip(*patterns, strict=True))
     codes, tokens = edit_codes(pairs, np.repeat(np.arange(len(counts)), counts), scripts, design)
-    codes = np.concatenate([codes, np.zeros((1, codes.shape[1]), dtype=codes.dtype)])  # the last one is DONE
     which = np.where(edit == DONE, len(codes) - 1, scripts.offsets.take(pair) + edit)
     times = np.bincount(which, minlength=len(codes))[:-1]
-    summary.add(pairs, np.concatenate(lengths), scripts, times)
+    summary.add(pairs, np.concatenate(lengths), number, scripts, times)
     rows = pa.concat_arrays(texts).take(of_numbers(first_state.take(pair) + state))
     return as_batch(pairs.ids.take(pair), origin, number, rows, codes.take(which, axis=0), tokens, summary)

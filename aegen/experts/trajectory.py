@@ -8,7 +8,7 @@ trajectories are slices of existing arrays.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from aegen.core.types import Integers, Tokens
 from aegen.experts.metrics import Metric
 from aegen.experts.scripts import KINDS, Scripts, edit_kinds
 
+DONE = -1  # in the place of an edit
 CHUNK = 1 << 14  # states that are written at a time: what they are made of stays in the processor's cache
 
 
@@ -99,11 +100,11 @@ class Summary:
     capped_pairs: int = 0
     kinds: Counter[str] = field(default_factory=Counter)  # edits by what they do
 
-    def add(self, pairs: Pairs, lengths: Integers, scripts: Scripts, times: Integers | None = None) -> None:
-        """Add the tokens and lengths of states, and the edits; ``times`` says how often each is executed."""
+    def add(self, pairs: Pairs, lengths: Integers, number: Integers, scripts: Scripts, times: Integers) -> None:
+        """Add the tokens and lengths of states, the numbers of steps, and how many ``times`` each edit is executed."""
         self.state_tokens.update(pairs.alphabet)
         self.max_state = max(self.max_state, int(lengths.max(initial=0)))
-        self.max_steps = max(self.max_steps, int(scripts.counts.max(initial=0)) + 1)
+        self.max_steps = max(self.max_steps, int(number.max(initial=0)) + 1)
         kinds = edit_kinds(scripts.stop - scripts.start, scripts.new_stop - scripts.new_start)
         counts = np.bincount(kinds, times, minlength=len(KINDS)).astype(np.int64).tolist()
         self.kinds.update({kind: count for kind, count in zip(KINDS, counts, strict=True) if count})
@@ -117,15 +118,8 @@ def expert_starts(pairs: Pairs) -> Starts:
 
 def step_batch(pairs: Pairs, starts: Starts, scripts: Scripts, design: Design, summary: Summary) -> pa.RecordBatch:
     """All steps of the trajectories from ``starts`` to the goals of their pairs, in order; one script per start."""
-    steps = _Steps.of(pairs, starts, scripts)
-    of_edits, tokens = edit_codes(pairs, steps.pair[steps.edits], scripts, design)
-    codes = np.zeros((len(steps.row), len(design.slots)), dtype=np.int32)
-    codes[steps.edits] = of_edits
-    summary.add(pairs, steps.lengths, scripts)
-    origin = starts.origin.take(steps.row)
-    return as_batch(
-        pairs.ids.take(steps.pair), origin, steps.number, steps.states(pairs, starts), codes, tokens, summary
-    )
+    codes, tokens = edit_codes(pairs, np.repeat(starts.pair, scripts.counts), scripts, design)
+    return Steps.of(pairs, starts, scripts).batch(pairs, starts, scripts, codes, tokens, summary)
 
 
 def as_batch(
@@ -147,20 +141,25 @@ def as_batch(
 
 
 @dataclass(frozen=True)
-class _Steps:
-    """One entry a step: its start (row of ``Starts``), its number in the trajectory, how much of the goal is done
-    (``done`` tokens) and from where on the start is still as it was (``rest``)."""
+class Steps:
+    """Steps of trajectories as columns, one trajectory behind the other.
 
-    row: Integers
+    A state is what is done of the goal (``done`` tokens), followed by the start ``row`` from its token ``rest`` on.
+    """
+
+    offsets: Integers  # of the trajectories
+    origin: Integers
+    number: Integers  # of the step in its trajectory
     pair: Integers  # row of ``Pairs``
-    number: Integers
+    row: Integers  # of ``Starts``
     done: Integers
     rest: Integers
     lengths: Integers  # tokens of the state
-    edits: Integers  # where the steps are that are not DONE
+    edit: Integers  # index of the edit that is executed, or DONE
 
     @classmethod
-    def of(cls, pairs: Pairs, starts: Starts, scripts: Scripts) -> _Steps:
+    def of(cls, pairs: Pairs, starts: Starts, scripts: Scripts) -> Steps:
+        """The trajectories from all starts, each by its own script."""
         counts = scripts.counts + 1
         ends = np.cumsum(counts)
         if counts.max(initial=0) > np.iinfo(np.int16).max:
@@ -171,32 +170,56 @@ class _Steps:
         number = np.arange(len(row)) - np.repeat(ends - counts, counts)
         last = ends - 1
         edits = np.delete(np.arange(len(row)), last)
-        done, rest = np.empty(len(row), dtype=np.int64), np.empty(len(row), dtype=np.int64)
-        done[edits], rest[edits] = scripts.new_start, scripts.start
-        done[last], rest[last] = pairs.goals.lengths[starts.pair], starts.states.lengths
+        done, rest, edit = (np.empty(len(row), dtype=np.int64) for _ in range(3))
+        done[edits], rest[edits], edit[edits] = scripts.new_start, scripts.start, np.arange(len(edits))
+        done[last], rest[last], edit[last] = pairs.goals.lengths[starts.pair], starts.states.lengths, DONE
         lengths = done + starts.states.lengths.take(row) - rest
-        return cls(row, starts.pair.take(row), number, done, rest, lengths, edits)
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), ends])
+        return cls(offsets, starts.origin.take(row), number, starts.pair.take(row), row, done, rest, lengths, edit)
+
+    def part(self, begin: int, end: int) -> Steps:
+        """The trajectories begin … end-1."""
+        if (begin, end) == (0, len(self.offsets) - 1):
+            return self
+        first, last = self.offsets[begin], self.offsets[end]
+        columns = (getattr(self, each.name)[first:last] for each in fields(self)[1:])
+        return Steps(self.offsets[begin : end + 1] - first, *columns)
+
+    def pieces(self, pairs: Pairs, starts: Starts, some: slice | Integers) -> list[tuple[Integers, Integers]]:
+        """Where the two pieces of some states begin in :func:`pool`, and their lengths."""
+        done, row = self.done[some], self.row[some]
+        suffix = starts.states.offsets.take(row) + (len(pairs.goals.values) + self.rest[some])
+        return [(pairs.goals.offsets.take(self.pair[some]), done), (suffix, self.lengths[some] - done)]
 
     def states(self, pairs: Pairs, starts: Starts) -> pa.StringArray:
-        """The states as texts: a prefix of the goal, then a suffix of the start."""
-        pool = np.concatenate([pairs.goals.values, starts.states.values])
-        tokens = of_texts(pairs.alphabet)
+        """The states as texts."""
+        tokens, both = of_texts(pairs.alphabet), pool(pairs, starts)
         texts = []
         for at in range(0, max(len(self.row), 1), CHUNK):
-            row, pair, done, rest = (column[at : at + CHUNK] for column in (self.row, self.pair, self.done, self.rest))
-            begin = np.empty((len(row), 2), dtype=np.int64)
-            length = np.empty_like(begin)
-            begin[:, 0] = pairs.goals.offsets.take(pair)
-            length[:, 0] = done
-            begin[:, 1] = starts.states.offsets.take(row) + (len(pairs.goals.values) + rest)
-            length[:, 1] = self.lengths[at : at + CHUNK] - done
-            states = Ragged.of_slices(pool, begin.ravel(), length.ravel(), np.arange(0, begin.size + 1, 2))
+            begin, length = (
+                np.stack(each, axis=1) for each in zip(*self.pieces(pairs, starts, slice(at, at + CHUNK)), strict=True)
+            )
+            states = Ragged.of_slices(both, begin.ravel(), length.ravel(), np.arange(0, begin.size + 1, 2))
             texts.append(states.texts(tokens))
         return texts[0] if len(texts) == 1 else pa.concat_arrays(texts)
 
+    def batch(
+        self, pairs: Pairs, starts: Starts, scripts: Scripts, codes: Integers, tokens: pa.StringArray, summary: Summary
+    ) -> pa.RecordBatch:
+        """The steps as rows of a shard; codes and tokens are those of :func:`edit_codes`."""
+        times = np.bincount(self.edit - DONE, minlength=len(codes))[1:]  # without DONE
+        summary.add(pairs, self.lengths, self.number, scripts, times)
+        states, codes = self.states(pairs, starts), codes.take(self.edit, axis=0)
+        return as_batch(pairs.ids.take(self.pair), self.origin, self.number, states, codes, tokens, summary)
+
+
+def pool(pairs: Pairs, starts: Starts) -> Integers:
+    """All tokens that states are made of: those of the goals, then those of the starts."""
+    return np.concatenate([pairs.goals.values, starts.states.values])
+
 
 def edit_codes(pairs: Pairs, pair: Integers, scripts: Scripts, design: Design) -> tuple[Integers, pa.StringArray]:
-    """The actions of all edits as codes (edits, slots), and the token of each code; code 0 is DONE.
+    """The actions of all edits as codes (edits + 1, slots), DONE behind them, and the token of each code.
 
     ``pair`` is the row of ``pairs`` that each edit belongs to.
     """
@@ -223,5 +246,6 @@ def edit_codes(pairs: Pairs, pair: Integers, scripts: Scripts, design: Design) -
         "right": scripts.new_start + removed - 1 + first_place,
         "token": np.where(writes, new + first_token, scripts.new_start + first_place),
     }
-    codes = np.stack([written[slot] for slot in design.slots], axis=1).astype(np.int32)
+    codes = np.zeros((len(place) + 1, len(design.slots)), dtype=np.int32)  # 0 is DONE
+    codes[:-1] = np.stack([written[slot] for slot in design.slots], axis=1)
     return codes, of_texts([*SPECIAL, *map(position, range(places)), *pairs.alphabet])

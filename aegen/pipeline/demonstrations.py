@@ -14,6 +14,7 @@ import pyarrow as pa
 from aegen.arithmetic.tasks import writable_tokens
 from aegen.core.actions import Design, load_design
 from aegen.core.description import FileInfo, PairsDescription, StepsDescription
+from aegen.core.errors import InvalidSpec
 from aegen.core.format import ConfigName
 from aegen.core.progress import Progress
 from aegen.dataset.folder import Folder
@@ -21,6 +22,7 @@ from aegen.dataset.names import shard_of, shard_parts
 from aegen.dataset.recipe import Recipe
 from aegen.dataset.shards import read_batches, read_description_of, write_shard
 from aegen.engines.engine import Engine
+from aegen.experts.augment import RULE
 from aegen.experts.demonstrations import BATCH, step_batches
 from aegen.experts.expert import Expert
 from aegen.experts.metrics import Metric, load_metric
@@ -80,6 +82,9 @@ def write_expert_shard(pairs: Place, path: Place, config: ConfigName, recipe: Re
     expert = recipe.expert.expert
     metric, design = load_metric(expert.metric), load_design(expert.design)
     augmentation = recipe.augmented if config == "augmented" else None
+    if augmentation and augmentation.rule != RULE:  # a shard of an older dataset is missing
+        recorded = f"the dataset records rule {augmentation.rule} of augmentation"
+        raise InvalidSpec(f"{path}: {recorded}, this version writes rule {RULE}: build the dataset again")
 
     def steps(batch: pa.RecordBatch, summary: Summary) -> Iterator[pa.RecordBatch]:
         return step_batches(Pairs.of(batch), metric, design, augmentation, summary)

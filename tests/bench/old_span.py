@@ -34,7 +34,7 @@ def _batches(path: Path) -> Iterator[pa.RecordBatch]:
         for start in range(0, len(group), BATCH):
             pairs, summary = Pairs.of(group.slice(start, BATCH)), Summary()
             own = _scripts(pairs.sources, pairs.goals, pairs.alphabet)
-            starts = augmented_starts(pairs, own, Augmentation(), summary)
+            starts = augmented_starts(pairs, own, Augmentation(), summary).starts
             again = _scripts(starts.states, pairs.goals.rows(starts.pair), pairs.alphabet)
             yield step_batch(pairs, starts, again, DESIGNS["span"], summary)
 

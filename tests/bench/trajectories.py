@@ -34,6 +34,7 @@ def run() -> None:
     with tempfile.TemporaryDirectory() as folder:
         _aor(Path(folder))
         _aes(Path(folder))
+        _aec(Path(folder))
         _expert(Path(folder))
 
 
@@ -59,6 +60,12 @@ def _aes(folder: Path) -> None:
     slow, fast = side_by_side(lambda: old_span.write_augmented(pairs, old, about), lambda: _ours(spec, pairs, out))
     assert pq.read_table(old).equals(pq.read_table(out))
     print(f"  {slow / fast:6.1f} x faster than with a loop for each state ({slow:.2f} s)")
+
+
+def _aec(folder: Path) -> None:
+    """7,000 AEC pairs: TG + TA + writing."""
+    spec = Spec("aec", 10, 5, 10_000)
+    _against_writing(spec, *_pairs(folder, spec))
 
 
 def _pairs(folder: Path, spec: Spec) -> tuple[Path, Path]:

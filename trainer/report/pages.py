@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from trainer.core.markdown import markdown_templates
+from trainer.report.claims import claims
 from trainer.report.collect import Record, Timing
 from trainer.report.figures import Figures
 from trainer.report.notes import order_line, remarks, with_spread
@@ -49,5 +50,5 @@ HTML.policies["json.dumps_kwargs"] = {"ensure_ascii": False}
 HTML.filters |= {"base64": lambda content: base64.b64encode(content).decode(), "comma": "{:,}".format}
 MARKDOWN = markdown_templates("trainer.report")
 for templates in (HTML, MARKDOWN):
-    templates.globals |= {"orders": orders, "remarks": remarks, "label": label, "short": SHORT}
+    templates.globals |= {"orders": orders, "claims": claims, "remarks": remarks, "label": label, "short": SHORT}
     templates.filters |= {"order_line": order_line, "with_spread": with_spread}

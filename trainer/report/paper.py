@@ -18,6 +18,8 @@ Column = tuple[str, Measure]  # (task, measure)
 TITLE = "Text editing as imitation game"
 TASKS = ("aor", "aes", "aec")
 PAIR = ("ar-star", "nar-star")  # the agents whose times, curves and metrics it compares
+AGENTS = ("ar", "ar-star", "nar", "nar-star")
+RIVALS = ("linear", "decoder0", "shared-d2")  # the decoders that it compares with D2
 BASELINES = ("end2end", "tagging", "recurrence")  # the first block of the main table
 SIZES = {
     "aor": {"n": 10, "l": 5, "d": 10_000},

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from aegen.core.actions import DESIGNS
 from aegen.core.errors import InvalidEdit
-from aegen.experts.augment import Augmentation, augmented_starts
-from aegen.experts.demonstrations import start_scripts
+from aegen.experts.augment import Augmentation
+from aegen.experts.demonstrations import augmented_batches
 from aegen.experts.scripts import unambiguous_insertions
 from aegen.experts.subsets import subset_batch
-from aegen.experts.trajectory import Summary, step_batch
+from aegen.experts.trajectory import Summary
 from tests.aegen.experts.test_trajectory import EDIT, columns, plain_rows, rows
 from tests.aegen.strategies import LCS, LEVENSHTEIN, SPAN, spans
 
@@ -71,8 +71,7 @@ def check_rows(many, metric, design, algorithm):
     assert metric.independent(pairs.goals, scripts)
     options, found, wanted = Augmentation(algorithm), Summary(), Summary()
     made = subset_batch(pairs, scripts, design, options, found)
-    starts = augmented_starts(pairs, scripts, options, wanted)
-    looked_at = step_batch(pairs, starts, start_scripts(pairs, starts, scripts, metric), design, wanted)
+    (looked_at,) = augmented_batches(pairs, scripts, metric, design, options, wanted)
     assert made.equals(looked_at) and found == wanted
     if algorithm == "paper":
         assert rows(made) == plain_rows(many, metric, design, augment=True)

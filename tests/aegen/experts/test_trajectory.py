@@ -17,8 +17,10 @@ from aegen.dataset.folder import Folder
 from aegen.engines.local import Local
 from aegen.experts import demonstrations
 from aegen.experts.augment import Augmentation, augmented_starts, shifted_states
+from aegen.experts.demonstrations import augmented_batches
 from aegen.experts.expert import TASK_DEFAULTS
 from aegen.experts.metrics import load_metric
+from aegen.experts.policy import policy
 from aegen.experts.trajectory import Pairs, Summary, expert_starts, step_batch, trajectory
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
@@ -37,7 +39,8 @@ def columns(many) -> Pairs:
 
 
 def starts_of(pairs, metric, options, summary):
-    return augmented_starts(pairs, metric.scripts(pairs.sources, pairs.goals, pairs.alphabet), options, summary)
+    scripts = metric.scripts(pairs.sources, pairs.goals, pairs.alphabet)
+    return augmented_starts(pairs, scripts, options, summary).starts
 
 
 def expert_steps(pairs, metric, design, summary=None):
@@ -46,10 +49,11 @@ def expert_steps(pairs, metric, design, summary=None):
     return step_batch(pairs, expert_starts(pairs), scripts, design, summary or Summary())
 
 
-def steps_from(pairs, starts, metric, design):
-    """TG from any starts; the metric is asked for each."""
-    scripts = metric.scripts(starts.states, pairs.goals.rows(starts.pair), pairs.alphabet)
-    return step_batch(pairs, starts, scripts, design, Summary())
+def augmented_steps(pairs, metric, design, options=None, summary=None):
+    """TG and TA of all pairs in one batch, with every state looked at."""
+    scripts = metric.scripts(pairs.sources, pairs.goals, pairs.alphabet)
+    (made,) = augmented_batches(pairs, scripts, metric, design, options or Augmentation(), summary or Summary())
+    return made
 
 
 def rows(batch: pa.RecordBatch):
@@ -57,14 +61,25 @@ def rows(batch: pa.RecordBatch):
 
 
 def plain_rows(many, metric, design, augment=False):
-    """TG, and TA as printed, pair by pair."""
+    """TG, or TA as printed and from there by the pair's policy, pair by pair."""
     made = []
     for number, (source, goal) in enumerate(many):
-        starts = [source, *(shifted_states(source, metric.splices(source, goal)) if augment else [])]
-        for origin, start in enumerate(starts):
-            for step, (state, action) in enumerate(trajectory(start, goal, metric, design)):
-                made.append((number, origin, step, " ".join(state), list(action)))
+        trajectories = [trajectory(source, goal, metric, design)]
+        if augment:
+            decided, shifted = policy(source, goal, metric), shifted_states(source, metric.splices(source, goal))
+            trajectories = [follow(start, decided, design) for start in (source, *shifted)]
+        for origin, steps in enumerate(trajectories):
+            made += [(number, origin, k, " ".join(state), list(action)) for k, (state, action) in enumerate(steps)]
     return made
+
+
+def follow(state, decided, design):
+    """The steps of a policy from a state on."""
+    steps = []
+    while edit := decided[state]:
+        steps.append((state, design.encode(edit)))
+        state = edit.apply(state)
+    return [*steps, (state, design.done)]
 
 
 def test_one_plus_one():
@@ -74,7 +89,9 @@ def test_one_plus_one():
         ("1 + 1 2", ("POS_3", "=")),
         ("1 + 1 = 2", ("DONE", "DONE")),
     ]
-    assert shifted_states(("1", "1", "2"), LEVENSHTEIN.splices(tuple("112"), tuple("1+1=2"))) == [tuple("11=2")]
+    assert shifted_states(("1", "1", "2"), LEVENSHTEIN.splices(tuple("112"), tuple("1+1=2"))) == {
+        tuple("11=2"): [Splice(1, 1, ("+",))]
+    }
 
 
 EXAMPLES = {  # the paper's table of examples: source, target, state, action, next state, shifted state
@@ -109,16 +126,13 @@ def test_the_papers_examples(task):
 def test_the_fast_path_is_the_plain_path(metric, many):
     fast = columns(many)
     assert rows(expert_steps(fast, metric, EDIT)) == plain_rows(many, metric, EDIT)
-    starts = starts_of(fast, metric, Augmentation(), Summary())
-    assert rows(steps_from(fast, starts, metric, EDIT)) == plain_rows(many, metric, EDIT, augment=True)
+    assert rows(augmented_steps(fast, metric, EDIT)) == plain_rows(many, metric, EDIT, augment=True)
 
 
 @pytest.mark.parametrize("design", ["span", "span2", "span3"])
 @given(st.lists(spans(), min_size=1, max_size=5))
 def test_the_fast_path_is_the_plain_path_for_spans(design, many):
-    fast = columns(many)
-    starts = starts_of(fast, SPAN, Augmentation(), Summary())
-    made = rows(steps_from(fast, starts, SPAN, DESIGNS[design]))
+    made = rows(augmented_steps(columns(many), SPAN, DESIGNS[design]))
     assert made == plain_rows(many, SPAN, DESIGNS[design], augment=True)
 
 
@@ -141,9 +155,8 @@ def test_algorithm_2_by_brute_force(pair):
     edits = LEVENSHTEIN.splices(source, goal)
     path = [replay(source, edits[:k]) for k in range(len(edits) + 1)]
     found = shifted_states(source, edits)
-    assert len(set(found)) == len(found)
     assert set(found) == set(subsets(source, edits)) - set(path)
-    assert all(trajectory(state, goal, LEVENSHTEIN, EDIT)[-1][0] == goal for state in found)
+    assert all(replay(state, left) == goal for state, left in found.items())
 
 
 @given(short_pairs)
@@ -160,7 +173,7 @@ def test_the_plain_algorithms_agree_where_nothing_can_tie(numbers):
     game = Environment(DESIGNS["insert"], frozenset(goal), 99)
     source = tuple(numbers)
     assert plain.generate(source, goal, game) == trajectory(source, goal, LEVENSHTEIN, DESIGNS["insert"])
-    assert plain.augment(source, goal, game) == shifted_states(source, LEVENSHTEIN.splices(source, goal))
+    assert plain.augment(source, goal, game) == [*shifted_states(source, LEVENSHTEIN.splices(source, goal))]
 
 
 @given(pairs)
@@ -240,15 +253,23 @@ def test_the_summary_says_what_the_rows_hold(many):
     assert [row[4] for row in steps if row[4][0] == DONE] == [[DONE] * 3] * len(many)
 
 
-RELEASED = {  # trajectories with TA (released, paper), expert T_max, m, unique steps (expert, with TA)
-    "aor": (145_176, 121_665, 6, 10, 37_345, 151_710),
-    "aes": (65_948, 54_487, 6, 35, 24_294, 71_781),
-    "aec": (19_764, 14_878, 4, 13, 17_142, 25_076),
+RELEASED = {  # expert T_max, m, unique steps (expert, with TA), trajectories with TA (paper, released)
+    "aor": (6, 10, 37_345, 151_710, {"paper": 121_665, "released": 145_176}),
+    "aes": (6, 35, 24_294, 71_781, {"paper": 54_487, "released": 65_948}),
+    "aec": (4, 13, 17_142, 25_020, {"paper": 14_878, "released": 19_764}),
 }
 
 
-def unique(batch):
-    return len({(row[3], *row[4]) for row in rows(batch)})
+def unique(steps):
+    return len({(row[3], *row[4]) for row in steps})
+
+
+def contradictions(steps):
+    """States of a pair with two actions."""
+    actions = {}
+    for pair, _, _, state, action in steps:
+        actions.setdefault((pair, state), set()).add(tuple(action))
+    return sum(len(several) > 1 for several in actions.values())
 
 
 @pytest.mark.released
@@ -258,11 +279,15 @@ def test_the_released_data(task, released):
     fast = columns([(tuple(x.split()), tuple(y.split())) for x, y in zip(*texts, strict=True)])
     metric, design = (load_metric(TASK_DEFAULTS[task][0]), DESIGNS[TASK_DEFAULTS[task][1]])
     summary = Summary()
-    expert = expert_steps(fast, metric, design, summary)
-    paper = starts_of(fast, metric, Augmentation("paper"), Summary())
-    counts = len(starts_of(fast, metric, Augmentation("released"), Summary()).pair), len(paper.pair)
-    augmented = steps_from(fast, paper, metric, design)
-    assert (*counts, summary.max_steps, summary.max_state, unique(expert), unique(augmented)) == RELEASED[task]
+    expert = rows(expert_steps(fast, metric, design, summary))
+    *sizes, with_ta, trajectories = RELEASED[task]
+    assert [summary.max_steps, summary.max_state, unique(expert)] == sizes
+    for algorithm, count in trajectories.items():
+        batches = demonstrations.step_batches(fast, metric, design, Augmentation(algorithm), Summary())
+        augmented = [row for batch in batches for row in rows(batch)]
+        assert sum(row[2] == 0 for row in augmented) == count
+        assert unique(augmented) == with_ta
+        assert contradictions(expert + augmented) == 0
 
 
 @pytest.mark.released

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import resource
@@ -20,12 +21,16 @@ import pytest
 from aegen.arithmetic.candidates import Order
 from aegen.core.errors import FolderConflict, InvalidSpec
 from aegen.core.format import MANIFEST, SPLITS
+from aegen.dataset.commands import commands
 from aegen.dataset.folder import Folder
-from aegen.dataset.verify import overlaps
+from aegen.dataset.verify import overlaps, verify
 from aegen.engines.local import Local
+from aegen.experts.augment import RULE, Augmentation
+from aegen.experts.expert import Expert
 from aegen.pairs.generate import plan
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
+from tests.aegen.dataset.test_verify import rewrite
 
 SPECS = [
     Spec("aor", 10, 5, 900, rows_per_shard=200),
@@ -127,15 +132,35 @@ def test_finished_continued_and_foreign_folders(tmp_path):
 
 
 def test_stages_one_by_one_make_the_same_files_as_build(tmp_path):
-    from aegen.experts.augment import Augmentation
-    from aegen.experts.expert import Expert
-
     pipeline.build(SPECS[2], Folder(tmp_path / "one"), Local())
     folder = Folder(tmp_path / "three")
     pipeline.generate(SPECS[2], folder, Local())
     pipeline.add_expert(folder, Expert.of("aec"), Local())
     pipeline.add_augmented(folder, Augmentation(), Local())
     assert content(tmp_path / "one") == content(tmp_path / "three")
+
+
+def test_shifted_states_of_an_older_rule_are_kept_but_never_mixed_with_new_ones(tmp_path):
+    """Such a dataset records no rule; all that needs no new row of ``augmented`` can be done with it."""
+    folder, name = Folder(tmp_path), "augmented/train-00000-of-00001.parquet"
+    pipeline.build(Spec("aec", 10, 5, 60), folder, Local())
+
+    def forget(about):
+        assert about["spec"]["augmented"].pop("rule") == RULE
+        return about
+
+    rewrite(folder, name, describe=forget)
+    (tmp_path / MANIFEST).write_text(json.dumps(forget(json.loads((tmp_path / MANIFEST).read_text()))))
+    assert folder.manifest().recipe.augmented == Augmentation(rule=None)
+    assert not any("rule" in command for command in commands(folder.manifest().recipe))
+    with pytest.raises(FolderConflict, match=f"augmented.rule: existing value None, requested {RULE}"):
+        pipeline.add_augmented(folder, Augmentation(), Local())
+    (tmp_path / name).rename(tmp_path / "aside")
+    with pytest.raises(InvalidSpec, match=f"records rule None of augmentation, this version writes rule {RULE}"):
+        pipeline.add_tags(folder, "levenshtein", Local())
+    (tmp_path / "aside").rename(tmp_path / name)
+    pipeline.add_tags(folder, "levenshtein", Local())
+    verify(folder, Local())
 
 
 BUILD = ("build", "aes", "--n", "100", "--l", "5", "--d", "1600", "--rows-per-shard", "200")

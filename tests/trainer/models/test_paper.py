@@ -7,6 +7,7 @@ from tests.trainer.reference import write_dataset
 from trainer.core.errors import InvalidConfig
 from trainer.data.dataset import Dataset
 from trainer.models.zoo import MODELS, build_model, count_parameters, find_model, open_demonstrations
+from trainer.training.loop import negative_log_likelihood
 from trainer.training.presets import preset
 
 SMALL = {"width": 16, "layers": 0}
@@ -120,3 +121,29 @@ def test_parameters_on_the_released_data(released, tmp_path):
 def test_counting_takes_no_memory(datasets):
     contract, _ = opened(datasets["edit"])
     assert count_parameters(preset("paper", model="ar", width=1 << 14), contract) > 4_000_000_000
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("name", ["ar-star", "nar", "nar-star"])
+def test_updates_of_one_length_are_those_of_the_packed_way(datasets, name, fused):
+    """Nothing is packed where all states have one length; one more column of padding packs them again."""
+    contract, steps = opened(datasets["span"])
+    lengths = steps.lengths[steps.state_of]
+    chosen = (lengths == lengths.mode().values).nonzero()[:32, 0]
+    batch = steps.batch(chosen)
+    assert int(batch.lengths.min()) == batch.states.shape[1] < contract.max_state
+    trained = []
+    for padding in (0, 1):
+        model = build(name, contract, dropout=0.0, teacher_forcing=1.0)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=fused and not padding)
+        for _ in range(3):
+            states = torch.nn.functional.pad(batch.states, (0, padding))
+            scores = model(states, batch.lengths, batch.actions)
+            optimizer.zero_grad()
+            negative_log_likelihood(scores, batch.actions).mean().backward()
+            optimizer.step()
+        trained.append((scores.detach(), dict(model.named_parameters())))
+    (one, ours), (two, plain) = trained
+    torch.testing.assert_close(one, two, atol=1e-4, rtol=0)
+    for key, weight in ours.items():
+        torch.testing.assert_close(weight, plain[key], atol=2e-4, rtol=0, msg=key)
