@@ -14,7 +14,6 @@ from aegen.experts import trajectory as tg
 from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
 from aegen.experts.metrics import Metric, load_metric
-from aegen.files.places import SCHEME
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
@@ -64,11 +63,11 @@ def import_pairs(
     """Import text pairs and demonstrate them. As ``aegen import`` and ``aegen trajectories``.
 
     ``pairs`` is an iterable of (source, target), or the path of a file; ``options`` are those of ``aegen import``,
-    for example ``tokens="chars"`` or ``split="80/10/10"``. The design ``tags`` makes token-level tags.
+    for example ``tokens="chars"`` or ``ratio="80/10/10"``. The design ``tags`` makes token-level tags.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     data = import_pairs([("teh", "the")], out=f"{folder}/mine", tokens="chars", split="100/0/0")
+    ...     data = import_pairs([("teh", "the")], out=f"{folder}/mine", tokens="chars", ratio="100/0/0")
     ...     next(data.trajectories("train")).steps[0]
     Step(state=('t', 'e', 'h'), action=('INSERT', 'POS_1', 'h'))
     """
@@ -99,11 +98,9 @@ def load(where: str | Path) -> Dataset:
 
     What is on the hub is downloaded into the cache of huggingface_hub first.
     """
-    if str(where).startswith(SCHEME):
-        from aegen.publishing.pull import download
+    from aegen.publishing.pull import open_folder  # takes a while to import
 
-        return Dataset.open(Folder(download(str(where))))
-    return Dataset.open(Folder(str(where)))
+    return Dataset.open(open_folder(str(where)))
 
 
 def trajectory(

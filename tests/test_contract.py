@@ -165,7 +165,7 @@ def test_what_the_trainer_would_refuse_is_not_imported(text, what, tmp_path):
 def test_a_dataset_without_validation_rows_is_read(tmp_path):
     (tmp_path / "rows.csv").write_text("source,target\na,b\n")
     folder = Folder(tmp_path / "data")
-    pipeline.import_pairs(Import((tmp_path / "rows.csv",), split="100/0/0"), folder)
+    pipeline.import_pairs(Import((tmp_path / "rows.csv",), ratio="100/0/0"), folder)
     pipeline.add_expert(folder, Expert.of("text"), Local())
     dataset = Dataset(folder.path)
     assert [footer.shard.rows for footer in dataset.footers("expert", "validation")] == [0]

@@ -8,11 +8,15 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
+from aegen import __version__
+from aegen.card.header import PAPER_URL
 from aegen.core.format import Refusal
 from aegen.dataset.folder import Folder
 from aegen.engines.local import Local
@@ -76,3 +80,30 @@ def test_the_walk_names_what_is_there():
         if path != "aegen/dataset/shards.py" and rooms[-1:] != [room]:
             assert room not in rooms, f"the walk returns to {room} with {name}"
             rooms.append(room)
+
+
+def test_the_paper_is_cited_as_on_the_cards():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    paper = cited["preferred-citation"]
+    card = (ROOT / "aegen" / "card" / "templates" / "dataset.md").read_text(encoding="utf-8")
+    assert " and ".join(f"{one['family-names']}, {one['given-names']}" for one in paper["authors"]) in card
+    assert paper["title"] in card and paper["collection-title"] in card and paper["url"] == PAPER_URL
+    assert cited["cff-version"] and cited["message"] and cited["authors"] == [{"name": "The aegen authors"}]
+
+
+def test_both_packages_say_who_made_them_and_what_has_changed():
+    ours, trainers = (
+        tomllib.loads((ROOT / path).read_text())["project"] for path in ("pyproject.toml", "trainer/pyproject.toml")
+    )
+    assert ours["authors"] == trainers["authors"] == [{"name": "The aegen authors"}]
+    assert ours["classifiers"] == trainers["classifiers"] and ours["keywords"] and trainers["keywords"]
+    page = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(rf"^## {re.escape(__version__)}$|^## Unreleased", page, flags=re.MULTILINE)
+
+
+def test_the_completion_in_the_readme_is_real():
+    for variable, name in re.findall(r'"\$\((_\w+=bash_source) (\w+)\)"', README):
+        key, _, value = variable.partition("=")
+        command = [sys.executable, "-m", name]
+        done = subprocess.run(command, env=os.environ | {key: value}, capture_output=True, text=True, cwd=ROOT)
+        assert done.returncode == 0 and f"complete -o nosort -F _{name}_completion {name}" in done.stdout, done.stderr

@@ -168,7 +168,7 @@ from click.testing import CliRunner
 import aegen.cli, trainer.cli
 
 for folder in map(Path, sys.argv[1:]):
-    said, commands = [], [(aegen.cli, ["verify", folder]), (trainer.cli, ["fit", folder, "--out", folder / "run"])]
+    said, commands = [], [(aegen.cli, ["verify", folder]), (trainer.cli, ["fit", folder, "--out", f"{folder}-run"])]
     # To the trainer the names of a metric and a design are labels: it loads neither.
     for command, words in commands[: 1 if folder.name == "code" else 2]:
         done = CliRunner().invoke(command.main, [*map(str, words)])

@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import suppress
+from io import TextIOWrapper
 
 from trainer.core import interrupt
 
@@ -10,6 +11,9 @@ from trainer.core import interrupt
 def main() -> None:
     """Prepare for Ctrl-C before anything slow is imported, then run the command."""
     interrupt.install()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # closed, or a test's
+            stream.reconfigure(errors="replace")  # a terminal without a character shows ? in its place
     from trainer.cli import main as command
 
     try:

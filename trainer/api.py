@@ -11,7 +11,7 @@ from trainer.core.config import Config
 from trainer.core.errors import InvalidConfig
 from trainer.core.progress import Reporter
 from trainer.training.fit import Result, train_run
-from trainer.training.requested import requested_config
+from trainer.training.requested import requested_config, why_this_model
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,9 @@ def fit(
     """
     if model is not None:
         settings["model"] = model
+    why = ""
     if config is None:
+        why = why_this_model(preset, settings, device)
         config = requested_config(preset, settings, device)
     elif settings or preset:
         raise InvalidConfig(f"config: cannot be combined with {', '.join(['preset'] if preset else settings)}")
@@ -65,6 +67,7 @@ def fit(
         compiled=compiled,
         save_every=save_every,
         reporter=reporter,
+        why=why,
     )
     return Run(**vars(result))
 

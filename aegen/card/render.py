@@ -23,24 +23,35 @@ def write_card(
     terms: Terms | None = None,
     engine: Engine | None = None,
     totals: Totals | None = None,
+    repository: str | None = None,
 ) -> list[str]:
     """Render the companions into the folder; returns their names. ``totals`` are its counts, if they are known."""
-    made = render(folder, manifest, terms or Terms.of(folder, manifest), engine, totals)
+    made = render(folder, manifest, terms or Terms.of(folder, manifest), engine, totals, repository)
     write_companions(folder, made)
     return list(made)
 
 
 def render(
-    folder: Folder, manifest: Manifest, terms: Terms, engine: Engine | None = None, totals: Totals | None = None
+    folder: Folder,
+    manifest: Manifest,
+    terms: Terms,
+    engine: Engine | None = None,
+    totals: Totals | None = None,
+    repository: str | None = None,
 ) -> dict[str, bytes]:
-    """The companions by name, from the shards' footers; only the rows of the example are read."""
+    """The companions by name, from the shards' footers; only the rows of the example are read.
+
+    With ``repository``, ``org/name[@revision]`` on the hub, the page loads the dataset from there.
+    """
     engine = engine or Local()
     check(folder, manifest)
     counts = totals or count(folder, manifest, engine)
     drawn = pictures.draw(counts.by_config) if pictures.can_draw() else {}
     facts = gather(folder, manifest, terms, counts, list(drawn), engine)
     summary, _, _ = TEMPLATES.get_template(f"tasks/{facts.recipe.task}.md").render(spec=None).partition("\n")
-    page = TEMPLATES.get_template("dataset.md").render(vars(facts) | {"paper": PAPER_URL, "splits": SPLITS})
+    name, _, revision = (repository or "").partition("@")
+    given = {"paper": PAPER_URL, "splits": SPLITS, "repository": name, "revision": revision}
+    page = TEMPLATES.get_template("dataset.md").render(vars(facts) | given)
     return {
         CARD: page.encode(),
         CROISSANT: croissant(manifest, facts.recipe.name, summary, terms.license).encode(),

@@ -12,6 +12,7 @@ from aegen.cli.common import (
     FOLDER,
     IMPORT,
     PLACE,
+    also_taking,
     augment_options,
     engine_options,
     expert_options,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from aegen.files.places import Remote
 
 
-@main.command()
+@main.command(cls=also_taking("--split", "--split-by"))
 @spec_options
 @place_option
 @engine_options
@@ -56,7 +57,7 @@ def generate(
         return pipeline.generate(spec, folder, started, bar)
 
 
-@main.command()
+@main.command(cls=also_taking("--split", "--split-by"))
 @spec_options
 @expert_options
 @augment_options
@@ -97,7 +98,7 @@ def build(
         return pipeline.build(spec, folder, started, bar, expert, augmentation)
 
 
-@main.command()
+@main.command(cls=also_taking("--split", "--split-by"))
 @spec_options
 @expert_options
 @augment_options
@@ -140,7 +141,7 @@ def plan(
         click.echo(line)
 
 
-@main.command(name="import")
+@main.command(name="import", cls=also_taking("--split", "--ratio"))
 @click.argument("paths", nargs=-1, required=True, type=FOLDER)
 @setting(
     IMPORT,
@@ -150,7 +151,7 @@ def plan(
 )
 @setting(IMPORT, "--task", str, "Task that sets metric, design and rules: text, aor, aes or aec.")
 @setting(IMPORT, "--tokens", str, "Tokens: words (separated by single spaces) or chars.")
-@click.option("--split", help="Split ratio in percent; default: the splits of the input, or 70/15/15.")
+@click.option("--ratio", help="Per cent of train, validation and test; default: the splits of the input, or 70/15/15.")
 @setting(IMPORT, "--split-by", str, "No two splits share a source, target or pair.")
 @setting(IMPORT, "--source-column", str, "Column of the source texts.")
 @setting(IMPORT, "--target-column", str, "Column of the target texts.")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from aegen import __version__
 from aegen.core import interrupt
@@ -35,17 +36,22 @@ class Place(Parameter):
     """A folder, or a storage URL."""
 
     name = "place"
+    kind = "dir"  # what a shell completes it to
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from aegen.files.places import location
 
         return location(value)
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type=self.kind)]
+
 
 class LocalPath(Place):
     """A local file or folder."""
 
     name = "path"
+    kind = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         place = super().convert(value, param, ctx)
@@ -54,7 +60,23 @@ class LocalPath(Place):
         return place
 
 
-PLACE, FOLDER = Place(), LocalPath()
+class Source(Place):
+    """A place to read from: a folder, a storage URL, or a repository of the hub."""
+
+    name = "source"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from aegen.files.places import SCHEME
+
+        return value if value.startswith(SCHEME) else super().convert(value, param, ctx)
+
+
+PLACE, FOLDER, SOURCE = Place(), LocalPath(), Source()
+
+
+def colours() -> bool:
+    """Whether standard output is a terminal that wants colours: https://no-color.org."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 class Commands(click.Group):
@@ -107,6 +129,17 @@ def options(*decorators: Callable[[Function], Function]) -> Callable[[Function],
     return decorate
 
 
+def also_taking(old: str, new: str) -> type[click.Command]:
+    """A command that takes an option by its former name too: older cards and results have it in their commands."""
+
+    class Command(click.Command):
+        def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+            named = [new + arg[len(old) :] if arg == old or arg.startswith(f"{old}=") else arg for arg in args]
+            return super().parse_args(ctx, named)
+
+    return Command
+
+
 class Default:
     """The default of a record's field, which is read when it is needed: importing the record takes a while.
 
@@ -131,17 +164,31 @@ def setting(record: str, flag: str, kind: type, help: str) -> Callable[[Function
     return click.option(flag, type=kind, default=default, show_default=True, help=help)
 
 
+def tasks(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """For a shell: the benchmarks that begin so."""
+    from aegen.arithmetic.tasks import TASKS
+
+    return [name for name in TASKS if name.startswith(incomplete)]
+
+
 SPEC, IMPORT = "aegen.pairs.spec:Spec", "aegen.pairs.importing:Import"
 AUGMENTATION = "aegen.experts.augment:Augmentation"
 seed_option = setting(SPEC, "--seed", int, "Random seed.")
 shard_option = setting(SPEC, "--rows-per-shard", int, "Maximum number of pairs per shard.")
 spec_options = options(
-    click.argument("task"),
+    click.argument("task", shell_complete=tasks),
     click.option("--n", type=int, required=True, help="Number of integers: 2 … N+1."),
     click.option("--l", type=int, required=True, help="Integers per equation, including the right-hand side."),
     click.option("--d", type=int, required=True, help="Number of equations, all splits together."),
     seed_option,
-    setting(SPEC, "--split", str, "source: no two splits share a source; paper: random."),
+    click.option(
+        "--split-by",
+        "split",
+        type=click.Choice(["source", "paper"]),
+        default=Default(SPEC, "split"),
+        show_default=True,
+        help="source: no two splits share a source; paper: random.",
+    ),
     click.option("--division", is_flag=True, help="AES: allow division inside parentheses."),
     setting(SPEC, "--errors", int, "AEC: maximum number of errors per source."),
     setting(SPEC, "--variants", int, "AES, AEC: additional sources per training target."),

@@ -6,12 +6,11 @@ import json
 import sys
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from aegen.cli.common import PLACE, json_option, main, workers_option
+from aegen.cli.common import SOURCE, colours, json_option, main, workers_option
 from aegen.core.format import SPLITS, join_state
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @main.command()
-@click.argument("folder", type=PLACE)
+@click.argument("folder", type=SOURCE)
 @click.option("--split", type=click.Choice(SPLITS), default=SPLITS[0], show_default=True, help="Split.")
 @click.option(
     "--rows",
@@ -34,30 +33,32 @@ if TYPE_CHECKING:
     help="Default: augmented (train only), expert or pairs, the first that exists.",
 )
 @json_option
-def show(folder: Path, split: str, rows: int, config: str | None, as_json: bool) -> None:
+def show(folder: str, split: str, rows: int, config: str | None, as_json: bool) -> None:
     """Show rows of FOLDER: pairs, or trajectories step by step with each edit marked.
+
+    FOLDER can also be hf://org/name[@revision] or a URL.
 
     \b
     Example: aegen show aor --rows 1
     """
     from aegen.dataset.dataset import Dataset
-    from aegen.dataset.folder import Folder
     from aegen.dataset.show import draw_pairs, draw_trajectories, plain
+    from aegen.publishing.pull import open_folder
 
-    dataset = Dataset.open(Folder(folder))
+    dataset = Dataset.open(open_folder(folder))
     if config is None:
         wanted = ("augmented", "expert") if split == "train" else ("expert",)
         config = next((name for name in wanted if name in dataset.configs), "pairs")
     if as_json:
         for record in islice(_records(dataset, config, split), rows):
-            click.echo(json.dumps(record, ensure_ascii=False))
+            click.echo(json.dumps(record))
         return
     if config == "pairs":
         lines = draw_pairs(dataset.folder, split, rows)
     else:
-        lines = draw_trajectories(dataset.folder, config, split, rows, _paint if sys.stdout.isatty() else plain)
+        lines = draw_trajectories(dataset.folder, config, split, rows, _paint if colours() else plain)
     for line in lines:
-        click.echo(line)
+        click.echo(line, file=sys.stdout)  # named, or click would write UTF-8 to a terminal that has ASCII alone
 
 
 def _records(dataset: Dataset, config: str, split: str) -> Iterator[dict[str, Any]]:
@@ -78,19 +79,21 @@ def _paint(text: str, kind: str) -> str:
 
 
 @main.command()
-@click.argument("folder", type=PLACE)
+@click.argument("folder", type=SOURCE)
 @click.option("--distinct", is_flag=True, help="Also count distinct training steps; reads every row.")
 @json_option
-def stats(folder: Path, distinct: bool, as_json: bool) -> None:
+def stats(folder: str, distinct: bool, as_json: bool) -> None:
     """Print statistics of FOLDER: sizes, overlap between the splits, and the paper's data table.
+
+    FOLDER can also be hf://org/name[@revision] or a URL.
 
     \b
     Example: aegen stats aor
     """
-    from aegen.dataset.folder import Folder
     from aegen.dataset.stats import stats as count
+    from aegen.publishing.pull import open_folder
 
-    figures = count(Folder(folder), distinct)
+    figures = count(open_folder(folder), distinct)
     if as_json:
         click.echo(json.dumps(figures))
         return
@@ -107,21 +110,23 @@ def stats(folder: Path, distinct: bool, as_json: bool) -> None:
 
 
 @main.command()
-@click.argument("folder", type=PLACE)
+@click.argument("folder", type=SOURCE)
 @workers_option
 @json_option
-def verify(folder: Path, workers: int | None, as_json: bool) -> None:
+def verify(folder: str, workers: int | None, as_json: bool) -> None:
     """Verify FOLDER: hashes, schemas, equations, duplicates, leaks between splits; replay every trajectory.
+
+    FOLDER can also be hf://org/name[@revision] or a URL.
 
     \b
     Example: aegen verify aor
     """
     from aegen.core.progress import bar
-    from aegen.dataset.folder import Folder
     from aegen.dataset.verify import verify as check
     from aegen.engines.start import start
+    from aegen.publishing.pull import open_folder
 
-    dataset = Folder(folder)
+    dataset = open_folder(folder)
     with start(workers=workers, rows=dataset.manifest().total_rows) as engine:
         findings = check(dataset, engine, bar)
     if as_json:

@@ -18,21 +18,28 @@ if TYPE_CHECKING:
 @click.argument("folder", type=FOLDER)
 @click.option("--license", "licence", help="Licence of imported texts, as a hub identifier, for example cc-by-4.0.")
 @click.option("--language", help="Language of imported texts, as an ISO 639 code, for example en.")
-def card(folder: Path, licence: str | None, language: str | None) -> None:
+@click.option("--repo", help="Hub repository org/name that the card loads from; default: the local folder.")
+def card(folder: Path, licence: str | None, language: str | None, repo: str | None) -> None:
     """Render the card of FOLDER from its shards: README.md, pictures, croissant.json.
 
+    `aegen publish` renders it again, for the repository that it publishes to.
+
     \b
-    Example: aegen card aor
+    Example: aegen card aor --repo org/aor
     """
     from aegen.card.header import Terms
     from aegen.card.render import write_card
     from aegen.dataset.folder import Folder
+    from aegen.files.places import SCHEME
+    from aegen.publishing.hub import repository_id
 
+    repository = None if repo is None else repository_id(repo if repo.startswith(SCHEME) else SCHEME + repo)
     dataset = Folder(folder)
     dataset.manifest()  # fails before a folder is created for a mistyped name
     with dataset.writing():
         manifest = dataset.manifest()  # read again, now that no other process can change it
-        written = write_card(dataset, manifest, Terms.of(dataset, manifest).stated(licence, language))
+        terms = Terms.of(dataset, manifest).stated(licence, language)
+        written = write_card(dataset, manifest, terms, repository=repository)
     click.echo(f"{', '.join(written)} -> {folder}")
 
 

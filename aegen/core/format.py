@@ -135,6 +135,17 @@ def _unescape_match(match: re.Match[str]) -> str:
     return chr(int(name[1:], 16)) if len(name) > 1 else _CHARACTERS.get(name, name)
 
 
+def visible(text: str) -> str:
+    r"""A text for a terminal: what is not printable is escaped, so that it cannot command the terminal.
+
+    >>> visible("a b"), visible("\x1b[31m"), visible("\u202e")
+    ('a b', '\\x1b[31m', '\\u202e')
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def tokenize(text: str, tokens: str) -> tuple[str, ...]:
     """Text as escaped tokens: its characters (``chars``), or its parts between single spaces (``words``).
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,8 +19,8 @@ def silent(title: str, total: int) -> Iterator[Advance]:
 
 @contextmanager
 def bar(title: str, total: int) -> Iterator[Advance]:
-    """A bar on standard error if that is a terminal."""
-    if not sys.stderr.isatty():
+    """A bar on standard error if that is a terminal which can redraw a line."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda steps: None
         return
     from tqdm import tqdm  # type: ignore[import-untyped]

@@ -16,6 +16,11 @@ from aegen.experts.tags import TAGS
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Imported, Spec
 
+FLAGS: dict[tuple[type | None, str], str] = {
+    (Spec, "split"): "split-by",
+    (Imported, "split"): "ratio",
+}  # fields whose option has another name
+
 
 def commands(recipe: Recipe) -> list[str]:
     """The commands, one a line, without options at their default.
@@ -46,7 +51,7 @@ def _words(recipe: Recipe) -> Iterator[list[str]]:
 
 
 def _spec(spec: Spec) -> Iterator[str]:
-    return _options(asdict(spec), _defaults(Spec), "task")
+    return _options(asdict(spec), _defaults(Spec), "task", kind=Spec)
 
 
 def _import(pairs: Imported, out: list[str]) -> list[str]:
@@ -54,7 +59,7 @@ def _import(pairs: Imported, out: list[str]) -> list[str]:
     unnamed = {"released": ["FOLDER"], "python": ["FILE"]}
     without = ("inputs", "kind") if pairs.kind == "python" else ("inputs",)
     names = unnamed.get(pairs.kind) or [file.name for file in pairs.inputs]
-    return ["import", *names, *_options(asdict(pairs), _defaults(Import), *without), *out]
+    return ["import", *names, *_options(asdict(pairs), _defaults(Import), *without, kind=Imported), *out]
 
 
 def _expert(recipe: Recipe) -> Iterator[str]:
@@ -66,10 +71,12 @@ def _defaults(kind: type) -> dict[str, Any]:
     return {field.name: field.default for field in fields(kind) if field.default is not MISSING}
 
 
-def _options(settings: Mapping[str, Any], defaults: Mapping[str, Any], *without: str) -> Iterator[str]:
+def _options(
+    settings: Mapping[str, Any], defaults: Mapping[str, Any], *without: str, kind: type | None = None
+) -> Iterator[str]:
     for key, entry in settings.items():
         if key in without or entry is None or (key in defaults and defaults[key] == entry):
             continue
-        yield f"--{key.replace('_', '-')}"
+        yield f"--{FLAGS.get((kind, key), key.replace('_', '-'))}"
         if entry is not True:
             yield str(entry)

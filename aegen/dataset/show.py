@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from aegen.core.edits import Splice
-from aegen.core.format import detokenize, split_state, unescape
+from aegen.core.format import detokenize, split_state, unescape, visible
 from aegen.dataset.contract import Contract, read_contract
 from aegen.dataset.dataset import Dataset, Trajectory
 from aegen.dataset.folder import Folder
@@ -26,7 +26,7 @@ def draw_pairs(folder: Folder, split: str, count: int) -> Iterator[str]:
     names = dataset.manifest.shards("pairs", split)
     kind = read_description_of(folder / names[0], "pairs").tokens if names else "words"
     for pair, *sides in islice(dataset.pair_rows(split), count):
-        source, target = (detokenize(split_state(side), kind) for side in sides)
+        source, target = (visible(detokenize(split_state(side), kind)) for side in sides)
         yield f"{pair:>6}  {source}  →  {target}"
 
 
@@ -55,11 +55,11 @@ def draw_steps(contract: Contract, drawn: Trajectory, paint: Paint = plain) -> I
         old = range(edit.start, edit.stop) if isinstance(edit, Splice) else range(0)
         shown, length = _marked(contract, step.state, old, fresh, paint)
         fresh = range(edit.start, edit.start + len(edit.new)) if isinstance(edit, Splice) else range(0)
-        yield f"  {number}  {shown}{' ' * (width - length)}  {' '.join(map(unescape, step.action))}"
+        yield f"  {number}  {shown}{' ' * (width - length)}  {visible(' '.join(map(unescape, step.action)))}"
 
 
 def _text(contract: Contract, tokens: tuple[str, ...]) -> str:
-    return detokenize(tokens, contract.tokens)
+    return visible(detokenize(tokens, contract.tokens))
 
 
 def _marked(contract: Contract, tokens: tuple[str, ...], old: range, fresh: range, paint: Paint) -> tuple[str, int]:

@@ -31,7 +31,7 @@ class Import:
     kind: str = "auto"
     task: str = Imported.task
     tokens: Kind = Imported.tokens
-    split: str | None = None
+    ratio: str | None = None  # per cent of train, validation and test
     split_by: SplitBy = Imported.split_by
     source_column: str = "source"
     target_column: str = "target"
@@ -58,20 +58,20 @@ class Import:
     @property
     def shares(self) -> tuple[int, ...] | None:
         """Per cent of train, validation and test; None keeps the splits that are there."""
-        if self.split is None:
+        if self.ratio is None:
             return None
-        parts = self.split.split("/")
+        parts = self.ratio.split("/")
         if len(parts) != len(SPLITS) or not all(part.isdecimal() for part in parts) or sum(map(int, parts)) != 100:
-            raise InvalidSpec(f"split={self.split}: expected three whole numbers that make 100, for example 70/15/15")
+            raise InvalidSpec(f"ratio={self.ratio}: expected three whole numbers that make 100, for example 70/15/15")
         return tuple(map(int, parts))
 
     @property
     def recorded(self) -> Imported:
         """What the dataset depends on: the settings, and the inputs by name and content."""
         reader = open_reader(self)
-        names = ("task", "tokens", "split", "split_by", "seed", "max_tokens", "rows_per_shard", "skip_bad")
+        names = ("task", "tokens", "split_by", "seed", "max_tokens", "rows_per_shard", "skip_bad")
         settings = {name: getattr(self, name) for name in names}
-        return Imported(reader.kind, reader.inputs(), **settings, **reader.options)
+        return Imported(reader.kind, reader.inputs(), split=self.ratio, **settings, **reader.options)
 
     def rows(self, skipped: Counter[str] | None = None) -> Iterator[Parsed]:
         """All good pairs; a bad one is an error that says where, or with ``skip_bad`` left out and counted."""

@@ -22,6 +22,7 @@ from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
 from aegen.files.places import SCHEME, short
 
+MAIN = "main"
 DOWNLOADS = 8  # at once
 SHARDS = [f"{config}/*.parquet" for config in SCHEMAS]
 _URL = re.compile(SCHEME + r"(?:datasets/)?([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?", re.ASCII)
@@ -42,6 +43,17 @@ def parse(url: str) -> tuple[str, str | None]:
     raise InvalidSpec(f"{url}: expected hf://org/name or hf://org/name@revision")
 
 
+def repository_id(url: str, branch: str | None = None) -> str:
+    """The repository as a card names it, with a branch or revision that is not the default.
+
+    >>> repository_id("hf://org/name"), repository_id("hf://org/name", "dev")
+    ('org/name', 'org/name@dev')
+    """
+    name, revision = parse(url)
+    at = branch or revision
+    return f"{name}@{at}" if at and at != MAIN else name
+
+
 @dataclass(frozen=True)
 class Repository:
     """A dataset repository that exists, and the branch that is written to."""
@@ -60,9 +72,9 @@ class Repository:
             api.create_repo(name, repo_type="dataset", private=private or None, exist_ok=True)
             if private and not api.repo_info(name, repo_type="dataset").private:
                 raise FolderConflict(f"{url}: already exists and is public: make it private first")
-            if branch and branch != "main":
+            if branch and branch != MAIN:
                 api.create_branch(name, branch=branch, repo_type="dataset", exist_ok=True)
-        return cls(url, name, branch or "main", api)
+        return cls(url, name, branch or MAIN, api)
 
     def content(self, name: str) -> bytes | None:
         """One small file, if it exists."""

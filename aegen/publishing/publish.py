@@ -50,6 +50,11 @@ class Target:
             if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):
                 raise InvalidSpec(f"{option} {name}: expected letters, digits, dots and dashes, for example v1.0")
 
+    @property
+    def repository(self) -> str | None:
+        """The hub repository, as its card names it."""
+        return hub.repository_id(self.to, self.revision) if self.to.startswith(SCHEME) else None
+
 
 @dataclass(frozen=True)
 class Published:
@@ -82,7 +87,7 @@ def publish(
     """Verify, render the card, send what is missing. A rerun changes nothing, or resumes after an interrupt."""
     verify(folder, engine, progress)
     manifest = folder.manifest()
-    made = render(folder, manifest, Terms.of(folder, manifest), engine)
+    made = render(folder, manifest, Terms.of(folder, manifest), engine, repository=target.repository)
     check_card(folder)
     files = {name: len(made[name]) for name in made}
     files |= {name: info.bytes for name, info in sorted(manifest.files.items())}

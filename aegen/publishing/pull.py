@@ -64,6 +64,11 @@ def pull(source: str, out: Folder, progress: Progress = silent) -> tuple[Manifes
     return manifest, True
 
 
+def open_folder(where: Path | str) -> Folder:
+    """A dataset to read: a folder, ``hf://org/name[@revision]``, which is downloaded into the cache, or a URL."""
+    return Folder(download(where) if isinstance(where, str) and where.startswith(SCHEME) else where)
+
+
 def download(source: str) -> Path:
     """The folder of a published dataset in the cache of huggingface_hub, downloaded if it is not there."""
     place = hub.Snapshot.open(source)

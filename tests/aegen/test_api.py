@@ -54,14 +54,14 @@ def test_trajectories_lead_from_source_to_goal(tmp_path):
 
 def test_any_iterable_of_pairs_can_be_imported(tmp_path):
     rows = ((text, text.upper()) for text in ("ab", "c d"))
-    data = aegen.import_pairs(rows, out=tmp_path / "mine", tokens="chars", split="100/0/0")
+    data = aegen.import_pairs(rows, out=tmp_path / "mine", tokens="chars", ratio="100/0/0")
     assert list(data.pairs("train")) == [(("a", "b"), ("A", "B")), (("c", "\\s", "d"), ("C", "\\s", "D"))]
     assert [len(game.steps) for game in data.trajectories("train")] == [3, 3]
     assert data.verify()["rows"] == 2 + 6
-    again = aegen.import_pairs([("ab", "AB"), ("c d", "C D")], out=tmp_path / "mine", tokens="chars", split="100/0/0")
+    again = aegen.import_pairs([("ab", "AB"), ("c d", "C D")], out=tmp_path / "mine", tokens="chars", ratio="100/0/0")
     assert again.manifest == data.manifest
     with pytest.raises(aegen.FolderConflict, match=r"pairs\.inputs"):
-        aegen.import_pairs([("x", "y")], out=tmp_path / "mine", tokens="chars", split="100/0/0")
+        aegen.import_pairs([("x", "y")], out=tmp_path / "mine", tokens="chars", ratio="100/0/0")
 
 
 @pytest.mark.parametrize("rows", [["ab"], [("a", "b", "c")], [("a", 1)], [None]])
@@ -87,7 +87,7 @@ def test_a_demonstrator_that_does_not_exist_leaves_no_folder(tmp_path):
 
 
 def test_pairs_can_be_imported_with_tags(tmp_path):
-    data = aegen.import_pairs([("teh", "the")], out=tmp_path / "d", tokens="chars", split="100/0/0", design="tags")
+    data = aegen.import_pairs([("teh", "the")], out=tmp_path / "d", tokens="chars", ratio="100/0/0", design="tags")
     assert data.configs == ["pairs", "tags"] and data.verify()["rows"] == 3
     (game,) = data.trajectories("train", "tags")
     assert game.goal == ("t", "h", "e") and set(game.steps[-1].action) == {"KEEP"}
@@ -95,11 +95,11 @@ def test_pairs_can_be_imported_with_tags(tmp_path):
 
 def test_files_can_be_imported(tmp_path):
     (tmp_path / "words.csv").write_text("source,target\nteh,the\n")
-    data = aegen.import_pairs(tmp_path / "words.csv", out=tmp_path / "words", split="100/0/0")
+    data = aegen.import_pairs(tmp_path / "words.csv", out=tmp_path / "words", ratio="100/0/0")
     assert list(data.pairs("train")) == [(("teh",), ("the",))]
     (tmp_path / "a.txt").write_text("x\n")
     (tmp_path / "b.txt").write_text("y\n")
-    both = aegen.import_pairs([tmp_path / "a.txt", tmp_path / "b.txt"], out=tmp_path / "two", split="100/0/0")
+    both = aegen.import_pairs([tmp_path / "a.txt", tmp_path / "b.txt"], out=tmp_path / "two", ratio="100/0/0")
     assert list(both.pairs("train")) == [(("x",), ("y",))]
 
 

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -123,10 +124,19 @@ class Agent:
         state = tokenize(text, self.contract.tokens)
         for token in state:
             if token not in self.contract.state_ids:
-                raise InvalidText(f"unknown token {token[:40]!r}: not in the training data")
+                raise InvalidText(f"unknown token {token[:40]!r}: not in the training data{self._how_to_write(text)}")
         if len(state) > self.contract.max_state:
             raise InvalidText(f"{len(state)} tokens: the agent reads at most {self.contract.max_state}")
         return state
+
+    def _how_to_write(self, text: str) -> str:
+        """For a text with unknown tokens: what may have been meant."""
+        if self.contract.tokens != "words":
+            return ""
+        spaced = " ".join(re.findall(r"\d+|\S", text)) if self.contract.arithmetic else text
+        if spaced != text and all(token in self.contract.state_ids for token in tokenize(spaced, "words")):
+            return f'; write one space between tokens: "{spaced[:200]}"'
+        return "; tokens are separated by one space"
 
     def marked(self, game: Game, number: int) -> str:
         """The state after a move that was applied, with the change in brackets."""

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from trainer import __version__
 from trainer.core import interrupt
+from trainer.core.config import GROUPS, settings
 from trainer.core.errors import Failed, Interrupted, MissingExtra, TrainerError, refused
 from trainer.training.presets import PRESETS
 
@@ -65,6 +67,25 @@ def main() -> None:
     """
     # Waiting threads must sleep: spinning ones made a busy two-core machine play 70 times slower.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+class Grouped(click.Command):
+    """A command whose help shows its options in groups: those of the config's settings, after its own."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        group_of = {one.name: one.group for one in settings()}
+        groups: dict[str, list[tuple[str, str]]] = {"Options": [], **{one: [] for one in GROUPS}}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                groups[group_of.get(parameter.name or "", "Options")].append(record)
+        for name, records in groups.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+
+def folders(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For a shell: an argument that may be a folder, a hub id or a URL is completed as a folder."""
+    return [CompletionItem(incomplete, type="dir")]
 
 
 FOLDER = click.Path(path_type=Path, file_okay=False)

@@ -60,7 +60,8 @@ def sweep(
 @click.option("--timing/--no-timing", default=True, show_default=True, help="Measure the inference time of AR*, NAR*.")
 @threads_option
 def report(runs: tuple[Path, ...], out: Path, title: str, timing: bool, threads: int | None) -> None:
-    """Write tables and figures of RUNS beside the paper's: folders of sweeps, or results.json of earlier reports.
+    """Write tables and figures of RUNS beside the paper's: folders of sweeps or of evaluated runs, or results.json of
+    earlier reports.
 
     A cell that several of them have is taken from the first.
 

@@ -5,15 +5,43 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainer.cli.common import FOLDER, device_option, json_option, main, preset_option, threads_option, use_threads
+from trainer.cli.common import (
+    FOLDER,
+    Grouped,
+    device_option,
+    folders,
+    json_option,
+    main,
+    preset_option,
+    threads_option,
+    use_threads,
+)
+from trainer.core.config import MODEL_NAMES
 from trainer.core.config import settings as all_settings
-from trainer.core.errors import InvalidText
+from trainer.core.errors import Failed, InvalidText
+from trainer.core.format import visible
 from trainer.training.presets import PRESETS
+
+if TYPE_CHECKING:
+    Choice = click.Choice[str]
+else:
+    Choice = click.Choice  # generic in new versions of click only
+
+
+DEFAULT_MODEL = "planner without a GPU; nar-star with one, with --stream, and with another preset than fast"
+
+
+class ModelName(Choice):
+    """A name of the zoo, which the config checks: its message is one line."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value
 
 
 def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -21,9 +49,11 @@ def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for one in reversed(all_settings()):
         name = "--" + one.name.replace("_", "-")
         kind: Any = click.Choice(one.choices) if one.choices else type(one.default)
-        if kind is bool:
-            both = f"{name}/--no-{name[2:]}" if one.default else name
-            option = click.option(both, one.name, is_flag=True, default=None, help=one.help)
+        if one.name == "model":
+            option = click.option(name, type=ModelName(MODEL_NAMES), show_default=DEFAULT_MODEL, help=one.help)
+        elif kind is bool:
+            both, shown = (f"{name}/--no-{name[2:]}", name[2:]) if one.default else (name, "off")
+            option = click.option(both, one.name, is_flag=True, default=None, show_default=shown, help=one.help)
         else:
             shown = default_by_preset(one.name, one.default)
             option = click.option(name, one.name, type=kind, show_default=shown, help=one.help)
@@ -41,8 +71,8 @@ def default_by_preset(name: str, default: object) -> str:
     return "; ".join([str(default), *others])
 
 
-@main.command()
-@click.argument("data")
+@main.command(cls=Grouped)
+@click.argument("data", shell_complete=folders)
 @click.option("--out", type=FOLDER, required=True, help="Folder of the run.")
 @preset_option(None, "paper with a GPU; without: fast for the planner, cpu for others")
 @click.option("--resume", is_flag=True, help="Resume the run in the folder, if there is one.")
@@ -97,8 +127,8 @@ def fit(
 
 
 @main.command()
-@click.argument("run")
-@click.option("--data", show_default="the dataset of the run", help="Dataset to play.")
+@click.argument("run", shell_complete=folders)
+@click.option("--data", shell_complete=folders, show_default="the dataset of the run", help="Dataset to play.")
 @click.option(
     "--split",
     type=click.Choice(["train", "validation", "test"]),
@@ -154,12 +184,15 @@ def read_lines() -> list[str]:
 
 # A text may begin with a minus: unknown options are texts.
 @main.command(context_settings={"ignore_unknown_options": True})
-@click.argument("run")
+@click.argument("run", shell_complete=folders)
 @click.argument("texts", nargs=-1)
 @device_option
 @json_option
 def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
     """Edit TEXTS, or the lines of standard input, step by step with the agent in RUN.
+
+    A text that the agent cannot read is reported, and the others are edited. The exit code is then 2, or 1 if it was
+    a line of standard input.
 
     \b
     Example: trainer edit runs/aor "3 6 2 9 3"
@@ -168,24 +201,36 @@ def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
 
     agent = Agent.from_pretrained(run, device)
     lines = [*texts] or read_lines()
-    for game in agent.edit(lines):
+    readable = []
+    for number, line in enumerate(lines, 1):
+        try:
+            agent.read(line)
+            readable.append(line)
+        except InvalidText as error:
+            where = f"{'text' if texts else 'line'} {number}: " if len(lines) > 1 else ""
+            click.echo(f"Error: {where}{error}", err=True)
+    for game in agent.edit(readable):
         if as_json:
             moves = [vars(move) for move in game.moves]
-            click.echo(json.dumps(vars(game) | {"moves": moves}, ensure_ascii=False))
+            click.echo(json.dumps(vars(game) | {"moves": moves}))
             continue
-        click.echo(f"     {game.source}")
+        # The stream is named, or click would write UTF-8 to a terminal that says it has ASCII alone.
+        say = partial(click.echo, file=sys.stdout)
+        say(f"     {visible(game.source)}")
         for number, move in enumerate(game.moves):
             said = "  ".join(
                 f"{token} {chance:.0%}" for token, chance in zip(move.action, move.probabilities, strict=True)
             )
             outcome = agent.marked(game, number) if move.verdict == "applied" else move.verdict
-            click.echo(f"{number + 1:>3}  {said:<36}  {outcome}")
+            say(f"{number + 1:>3}  {visible(said):<36}  {visible(outcome)}")
         why = {"done": "the agent said DONE", "limit": f"no DONE within {len(game.moves)} steps"}
-        click.echo(f"  =  {game.text}   ({why.get(game.ended, 'refused: ' + game.ended)})")
+        say(f"  =  {visible(game.text)}   ({why.get(game.ended, 'refused: ' + game.ended)})")
+    if len(readable) < len(lines):
+        sys.exit(InvalidText.exit_code if texts else Failed.exit_code)
 
 
 @main.command()
-@click.option("--data", help="Dataset to count the parameters for.")
+@click.option("--data", shell_complete=folders, help="Dataset to count the parameters for.")
 @preset_option("paper")
 @click.option(
     "--train-on",

@@ -21,30 +21,48 @@ from trainer.core.errors import InvalidConfig
 from trainer.core.records import explain, plain
 
 MANY = 1 << 20
+# The zoo by name, for a command line that does not wait for PyTorch; ``trainer.models.zoo`` has the classes.
+MODEL_NAMES = (
+    "ar", "ar-star", "nar", "nar-star", "linear", "decoder0", "shared-d2", "end2end", "tagging", "recurrence",
+    "recurrence-star", "planner",
+)  # fmt: skip
+# Settings belong together; those that say nothing are about training.
+GROUPS = ("Data", "Model", "Training", "Planner only")
+DATA, MODEL, TRAINING, PLANNER = ({"group": name} for name in GROUPS)
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that decides what a run computes."""
 
-    model: Annotated[str, Meta(description="Agent of the zoo.")] = "nar-star"
+    model: Annotated[str, Meta(extra=MODEL, description="Agent of the zoo.")] = "nar-star"
     width: Annotated[
-        int, Meta(ge=2, le=1 << 14, multiple_of=2, description="Width of embeddings, encoder and decoders; even.")
+        int,
+        Meta(
+            extra=MODEL, ge=2, le=1 << 14, multiple_of=2, description="Width of embeddings, encoder and decoders; even."
+        ),
     ] = 512
-    layers: Annotated[int, Meta(ge=0, le=64, description="Encoder layers; 0: the model's own depth.")] = 0
-    dropout: Annotated[float, Meta(ge=0, le=0.95, description="Dropout after each layer.")] = 0.5
+    layers: Annotated[int, Meta(extra=MODEL, ge=0, le=64, description="Encoder layers; 0: the model's own depth.")] = 0
+    dropout: Annotated[float, Meta(extra=MODEL, ge=0, le=0.95, description="Dropout after each layer.")] = 0.5
     init: Annotated[
-        Literal["scaled", "released"], Meta(description="Initial weights: scaled by width, or as in the released code.")
+        Literal["scaled", "released"],
+        Meta(extra=MODEL, description="Initial weights: scaled by width, or as in the released code."),
     ] = "scaled"
     teacher_forcing: Annotated[
-        float, Meta(ge=0, le=1, description="Rate of gold tokens that a decoder reads in training.")
+        float, Meta(extra=MODEL, ge=0, le=1, description="Rate of gold tokens that a decoder reads in training.")
     ] = 0.5
     teacher_draw: Annotated[
         Literal["row", "batch"],
-        Meta(description="Draw teacher forcing of an autoregressive decoder for each row, or once for a batch."),
+        Meta(
+            extra=MODEL,
+            description="Draw teacher forcing of an autoregressive decoder for each row, or once for a batch.",
+        ),
     ] = "row"
     train_on: Annotated[
         Literal["augmented", "expert", "variants"],
-        Meta(description="Demonstrations to learn from; variants: the expert's, with more sources of each target."),
+        Meta(
+            extra=DATA,
+            description="Demonstrations to learn from; variants: the expert's, with more sources of each target.",
+        ),
     ] = "augmented"
     epoch: Annotated[
         Literal["steps", "pairs"], Meta(description="One epoch passes over all unique steps, or over trajectories.")
@@ -54,7 +72,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Updates of steps of all lengths, or of one (where enough have it): faster on a CPU."),
     ] = "mixed"
     epochs: Annotated[int, Meta(ge=1, le=MANY, description="Maximum number of epochs.")] = 4096
-    updates: Annotated[int, Meta(ge=0, le=1 << 40, description="Maximum number of updates; 0: no limit.")] = 0
+    updates: Annotated[
+        int, Meta(ge=0, le=1 << 40, description="Maximum number of updates; 0: no limit, or the planner's recipe.")
+    ] = 0
     batch: Annotated[int, Meta(ge=1, le=MANY, description="Steps in one update.")] = 256
     last_batch: Annotated[
         Literal["keep", "drop"], Meta(description="Whether an epoch keeps its last batch if that is not full.")
@@ -89,22 +109,34 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = 512
     validate_every: Annotated[int, Meta(ge=1, le=MANY, description="Epochs between two validations.")] = 1
     precision: Annotated[Literal["fp32", "bf16"], Meta(description="Arithmetic of the forward pass.")] = "fp32"
-    stream: Annotated[bool, Meta(description="Read row groups as they are needed instead of all at once.")] = False
+    stream: Annotated[
+        bool, Meta(extra=DATA, description="Read row groups as they are needed instead of all at once.")
+    ] = False
     stream_rows: Annotated[
-        int, Meta(ge=1, le=1 << 28, description="With --stream: rows shuffled together, and most rows to validate on.")
+        int,
+        Meta(
+            extra=DATA,
+            ge=1,
+            le=1 << 28,
+            description="With --stream: rows shuffled together, and most rows to validate on.",
+        ),
     ] = 500_000
     view: Annotated[
         Literal["auto", "scripts", "span", "opened"],
-        Meta(description="What the planner reads; auto: chosen by the slots and the data."),
+        Meta(extra=PLANNER, description="What the planner reads; auto: chosen by the slots and the data."),
     ] = "auto"
     beam: Annotated[
-        int, Meta(ge=1, le=64, description="Scripts that the planner compares; 1: best place, then best token.")
+        int,
+        Meta(
+            extra=PLANNER, ge=1, le=64, description="Scripts that the planner compares; 1: best place, then best token."
+        ),
     ] = 8
     auxiliary: Annotated[
-        float, Meta(ge=0, le=1, description="The planner's share of rows that mask tokens of goal states.")
+        float,
+        Meta(extra=PLANNER, ge=0, le=1, description="The planner's share of rows that mask tokens of goal states."),
     ] = 0.75
     confidence: Annotated[
-        bool, Meta(description="Whether the planner's plan network reads how sure its token network is.")
+        bool, Meta(extra=PLANNER, description="Whether the planner's plan network reads how sure its token network is.")
     ] = True
     seed: Annotated[int, Meta(ge=0, le=(1 << 63) - 1, description="Seed of all random choices.")] = 0
 
@@ -141,6 +173,7 @@ class Setting:
     default: Any
     choices: tuple[str, ...]
     help: str
+    group: str
 
     def checked(self, value: object) -> Any:
         """The value, an int as a float where one is expected."""
@@ -160,5 +193,6 @@ def settings() -> tuple[Setting, ...]:
     for field in msgspec.structs.fields(Config):
         bare, meta = get_args(field.type)
         choices = get_args(bare) if get_origin(bare) is Literal else ()
-        found.append(Setting(field.name, field.type, field.default, choices, meta.description))
+        group = (meta.extra or TRAINING)["group"]
+        found.append(Setting(field.name, field.type, field.default, choices, meta.description, group))
     return tuple(found)

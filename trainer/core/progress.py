@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -28,6 +29,7 @@ class Reporter:
     def __init__(self, stream: IO[str] | None = None, quiet: bool = False) -> None:
         self.stream = stream or sys.stderr
         self.quiet = quiet
+        self.redraws = self.stream.isatty() and os.environ.get("TERM") != "dumb"
         self.drawn = 0.0
         self.accuracy = ""
         self.bar: Any = None
@@ -42,7 +44,7 @@ class Reporter:
 
     def update(self, epoch: int, done: float, loss: Callable[[], float], rate: float) -> None:
         """Redraw the bar, at most a few times a second; ``done`` is the fraction of the whole run."""
-        if self.quiet or not self.stream.isatty() or time.monotonic() - self.drawn < REFRESH:
+        if self.quiet or not self.redraws or time.monotonic() - self.drawn < REFRESH:
             return
         if self.bar is None:
             from tqdm import tqdm  # type: ignore[import-untyped]

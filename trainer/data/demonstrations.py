@@ -162,6 +162,14 @@ def load_demonstrations(dataset: Dataset, footers: Sequence[Footer], contract: C
     )
 
 
+def check_held_out(dataset: Dataset, contract: Contract) -> None:
+    """Refuse a dataset without a validation split: the best agent is the one that does best there."""
+    for config in {HELD_OUT[contract.game], "pairs"}:
+        if not any(shard.rows for name, shard in dataset.shards.items() if name.startswith(f"{config}/validation-")):
+            how = "`aegen import … --ratio 80/10/10` makes one"
+            raise BadData(f"{dataset.where}: no {config} in the validation split, which training needs; {how}")
+
+
 def load_held_out(dataset: Dataset, split: SplitName, contract: Contract, rows: int | None = None) -> Steps:
     """The right actions of a split that is not learned from; rows that the contract cannot express are skipped.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,33 +24,77 @@ from trainer.training.run import CONFIG, PUBLISHED, Description, RunFolder, read
 SPLITS: tuple[SplitName, ...] = ("test", "validation")
 
 
-def publish(run: Path, to: str, private: bool = False) -> str:
-    """Publish the best agent of a run to ``hf://org/name`` or into a folder; returns its address."""
-    check_url(to)
-    if to.startswith(SCHEME):
-        name = to.removeprefix(SCHEME)
-        if not HUB_ID.fullmatch(name) or "@" in name:
-            raise InvalidConfig(f"{to}: expected hf://org/name")
-        with tempfile.TemporaryDirectory() as folder:
-            prepare(run, name).write(Path(folder))
-            return upload(Path(folder), name, private)
-    if "://" in to:
-        raise InvalidConfig(f"{to}: expected hf://org/name or a folder")
-    folder_path = Path(to)
-    check_folder(run, folder_path)
-    agent = prepare(run, to)
+@dataclass(frozen=True)
+class Target:
+    """Where to publish, and how."""
+
+    to: str
+    private: bool = False
+    revision: str | None = None
+    tag: str | None = None
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        check_url(self.to)
+        if self.to.startswith(SCHEME):
+            if not HUB_ID.fullmatch(self.name) or "@" in self.name:
+                raise InvalidConfig(f"{self.to}: expected hf://org/name; use --revision for a branch")
+        elif "://" in self.to or not self.to:
+            raise InvalidConfig(f"{self.to}: expected hf://org/name or a folder")
+        elif self.private or self.revision or self.tag:
+            raise InvalidConfig("--private, --revision and --tag are for hf://org/name only")
+        for option, name in (("--revision", self.revision), ("--tag", self.tag)):
+            if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):
+                raise InvalidConfig(f"{option} {name}: expected letters, digits, dots and dashes, for example v1.0")
+
+    @property
+    def name(self) -> str:
+        """The repository, or the folder."""
+        return self.to.removeprefix(SCHEME)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What is published, and whether anything had to be sent."""
+
+    to: str
+    files: dict[str, int]  # bytes by name
+    changed: bool
+    commit: str | None = None
+
+
+def publish(run: Path, target: Target | str, dry_run: bool = False) -> Published:
+    """Publish the best agent of a run to ``hf://org/name`` or into a folder; publishing it again changes nothing."""
+    target = Target(target) if isinstance(target, str) else target
+    hub = target.to.startswith(SCHEME)
+    if not hub:
+        check_folder(run, Path(target.to), target.force)
+    agent = prepare(run, target.name)
+    with tempfile.TemporaryDirectory() as aside:
+        agent.write(Path(aside))
+        made = {path.name: path.read_bytes() for path in sorted(Path(aside).iterdir())}
+        sizes = {name: len(content) for name, content in made.items()}
+        if dry_run:
+            return Published(target.to, sizes, False)
+        if hub:
+            return Published(target.to, sizes, *upload(Path(aside), target))
+    folder = Path(target.to)
+    if all((folder / name).is_file() and (folder / name).read_bytes() == made[name] for name in made):
+        return Published(target.to, sizes, False)
     try:
-        folder_path.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Failed(f"{to}: cannot create the folder: {error.strerror}") from error
-    agent.write(folder_path)
-    return to
+        raise Failed(f"{target.to}: cannot create the folder: {error.strerror}") from error
+    agent.write(folder)
+    return Published(target.to, sizes, True)
 
 
-def check_folder(run: Path, folder: Path) -> None:
-    """Refuse to overwrite a run, or pages and weights that are not a published agent's."""
+def check_folder(run: Path, folder: Path, force: bool = False) -> None:
+    """Refuse to overwrite a run, or, without ``force``, pages and weights that are not a published agent's."""
     if folder.resolve() == run.resolve() or RunFolder(folder).last.exists():
         raise FolderConflict(f"{folder}: is the folder of a run; choose another folder")
+    if force:
+        return
     page = folder / "README.md"
     if page.exists() and not is_card(page.read_text(encoding="utf-8", errors="replace")):
         raise FolderConflict(f"{page}: not the card of an agent; choose another folder")
@@ -109,19 +154,46 @@ def measured(run: RunFolder, facts: dict[str, Any]) -> Results:
     return found
 
 
-def upload(folder: Path, name: str, private: bool) -> str:
-    """One commit on the hub."""
-    with explained(f"{SCHEME}{name}", "no such place on the hub", Failed):
-        api = import_client().HfApi()
-        api.create_repo(name, private=private or None, exist_ok=True)
-        if private and not api.repo_info(name).private:
-            raise FolderConflict(f"{SCHEME}{name}: exists and is public; make it private first")
-        if api.file_exists(name, "README.md"):
-            page = Path(api.hf_hub_download(name, "README.md")).read_text(encoding="utf-8", errors="replace")
-            if not is_card(page):
-                raise FolderConflict(f"{SCHEME}{name}: its README.md is not the card of an agent; choose another name")
-        add = import_client().CommitOperationAdd
-        files = [add(path.name, path) for path in sorted(folder.iterdir())]
-        # Not upload_folder: it may make several commits, and a card must not be visible without its weights.
-        commit = api.create_commit(name, files, commit_message="Publish the agent and its card")
-        return str(commit.commit_url)
+def upload(folder: Path, target: Target) -> tuple[bool, str]:
+    """One commit on the hub, then the tag; whether anything changed, and the commit."""
+    name, branch = target.name, target.revision or "main"
+    with explained(target.to, "no such place on the hub", Failed):
+        client = import_client()
+        api = client.HfApi()
+        api.create_repo(name, private=target.private or None, exist_ok=True)
+        if target.private and not api.repo_info(name).private:
+            raise FolderConflict(f"{target.to}: exists and is public; make it private first")
+        if branch != "main":
+            api.create_branch(name, branch=branch, exist_ok=True)
+        if not target.force and api.file_exists(name, "README.md", revision=branch):
+            page = Path(api.hf_hub_download(name, "README.md", revision=branch))
+            if not is_card(page.read_text(encoding="utf-8", errors="replace")):
+                raise FolderConflict(f"{target.to}: its README.md is not the card of an agent (--force replaces it)")
+        before = api.repo_info(name, revision=branch).sha
+        tagged = tagged_commit(api, target)
+        same = api.file_exists(name, PUBLISHED, revision=branch) and all(
+            Path(api.hf_hub_download(name, path.name, revision=branch)).read_bytes() == path.read_bytes()
+            for path in sorted(folder.iterdir())
+        )
+        if tagged and not target.force and (tagged != before or not same):
+            raise FolderConflict(f"{target.to}: tag {target.tag} belongs to another commit (--force moves it)")
+        commit = before
+        if not same:
+            files = [client.CommitOperationAdd(path.name, path) for path in sorted(folder.iterdir())]
+            # Not upload_folder: it may make several commits, and a card must not be visible without its weights.
+            message = "Publish the agent and its card"
+            commit = api.create_commit(name, files, commit_message=message, revision=branch).oid
+        if target.tag and tagged != commit:
+            if tagged:
+                api.delete_tag(name, tag=target.tag)
+            api.create_tag(name, tag=target.tag, revision=commit)
+        return commit != before or bool(target.tag and tagged != commit), str(commit)
+
+
+def tagged_commit(api: Any, target: Target) -> str | None:
+    """The commit that the tag names already."""
+    if not target.tag:
+        return None
+    return next(
+        (str(ref.target_commit) for ref in api.list_repo_refs(target.name).tags if ref.name == target.tag), None
+    )

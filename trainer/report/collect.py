@@ -20,6 +20,7 @@ from trainer.core.records import convert, plain
 from trainer.game.outcomes import OUTCOMES_FORMAT, GameRecord, Outcome, OutcomesRecord
 from trainer.models.zoo import MODELS
 from trainer.report.paper import PAIR
+from trainer.report.runs import read_runs, told_apart
 from trainer.sweeps.result import CELL, CELL_FORMAT, CellResult, Count, Percent, Seconds, read_record
 from trainer.training.run import RunFolder
 
@@ -115,15 +116,18 @@ class Played:
 
 
 def collect(runs: Path) -> Cells:
-    """All finished cells under a folder, or those of a ``results.json``, which has no games."""
+    """All finished cells and evaluated runs under a folder, or those of a ``results.json``, which has no games."""
     if runs.is_file():
         return Cells(check_comparable(read_results(runs).cells), {})
     if not runs.is_dir():
         raise BadData(f"{runs}: no such folder")
     cells = {path.parent: read_record(path, CellResult, CELL_FORMAT) for path in sorted(runs.rglob(CELL))}
-    if not cells:
-        raise BadData(f"{runs}: no finished cells; run `trainer sweep` first")
-    names = {folder: folder.relative_to(runs).as_posix() for folder in cells}
+    alone = read_runs(runs, cells)
+    if not cells and not alone:
+        raise BadData(f"{runs}: no finished cell of a sweep, and no run that `trainer evaluate` has measured")
+    names = {folder: folder.relative_to(runs).as_posix() for folder in (*cells, *alone)}
+    names |= {runs: runs.absolute().name} if runs in names else {}
+    cells |= told_apart(alone, cells, names)
     lengths: Lengths = {}
     known: dict[Pair, Pair] = {}  # many cells play the same pairs: each is kept once
     played: dict[Path, Played] = {}

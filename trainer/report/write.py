@@ -66,7 +66,8 @@ def report(
         for kind in KINDS:
             if name not in page.figures:
                 (out / "figures" / f"{name}.{kind}").unlink(missing_ok=True)
-    return [out / name for name in files], [*summary(page.tables[0]), *skipped]
+    shown = [table for table in page.tables if table.key == "main" or table.key.startswith("other")]
+    return [out / name for name in files], [*(line for table in shown for line in summary(table)), *skipped]
 
 
 def chosen(places: Sequence[Path]) -> dict[Path, Cells]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ import torch
 
 from trainer.core.config import Config
 from trainer.core.device import Runtime
+from trainer.core.errors import FolderConflict
+from trainer.core.format import MANIFEST
 from trainer.core.interrupt import Interrupt
 from trainer.core.progress import Reporter
 from trainer.core.seeding import derive
 from trainer.data.dataset import Dataset
-from trainer.data.demonstrations import load_held_out
+from trainer.data.demonstrations import check_held_out, load_held_out
 from trainer.data.encode import load_pairs
 from trainer.models.zoo import build_model, count_parameters, find_model, open_demonstrations
 from trainer.training.events import Events
@@ -53,8 +56,10 @@ def train_run(
     compiled: bool = False,
     save_every: int = 1000,
     reporter: Reporter | None = None,
+    why: str = "",
 ) -> Result:
-    """Train an agent on a dataset into a run folder, or resume an interrupted run."""
+    """Train an agent on a dataset into a run folder, or resume an interrupted run; the log says ``why`` this model."""
+    check_out(Path(out))
     runtime = Runtime.start(device, compiled)
     run = RunFolder(Path(out))
     reporter = reporter or Reporter(quiet=not runtime.main)
@@ -62,7 +67,7 @@ def train_run(
         if runtime.main:
             run.hold()
         runtime.wait()
-        loop, parameters = _prepare(Dataset(data), config, run, runtime, resume, save_every, reporter)
+        loop, parameters = _prepare(Dataset(data), config, run, runtime, resume, save_every, reporter, why)
         before = (loop.position.seconds, loop.position.cpu_seconds)
         with (
             Events(run.path if runtime.main else None, loop.position.epoch) as events,
@@ -78,6 +83,14 @@ def train_run(
     return Result(run.path, parameters, *done, before, runtime.main)
 
 
+def check_out(out: Path) -> None:
+    """Refuse to write a run into a dataset, which would be published with it."""
+    for folder in (out, *out.absolute().parents):
+        with suppress(OSError):  # no such name can be: whoever makes the folder says so
+            if (folder / MANIFEST).is_file() and (folder / "pairs").is_dir():  # others call a file so too
+                raise FolderConflict(f"{out}: {folder} is a dataset; choose another folder for the run")
+
+
 def _prepare(
     dataset: Dataset,
     config: Config,
@@ -86,20 +99,23 @@ def _prepare(
     resume: bool,
     save_every: int,
     reporter: Reporter,
+    why: str,
 ) -> tuple[Loop, int]:
     """The loop at its first position, or where the run stopped, and the number of parameters."""
     data = open_demonstrations(dataset, config)
+    check_held_out(dataset, data.contract)
     config, knowledge = find_model(config.model).study(data, config)
     parameters = count_parameters(config, data.contract, knowledge)
     runtime.check_memory(parameters, copies=4)  # weights, gradients, two moments
-    description = Description.make(config, data, parameters, knowledge)
-    resumes = bool(runtime.largest(int(run.begin(description, resume) if runtime.main else False)))
     # The validation of a dataset beyond memory can be too large for it too.
     rows = config.stream_rows if config.stream else None
     validation = Validation(
         load_held_out(dataset, "validation", data.contract, rows),
         load_pairs(dataset, "validation", data.contract, rows and rows // 4),  # a pair is played for some steps
     )
+    # Only now: bad data must not leave a run behind that cannot be resumed.
+    description = Description.make(config, data, parameters, knowledge)
+    resumes = bool(runtime.largest(int(run.begin(description, resume) if runtime.main else False)))
     torch.manual_seed(derive(config.seed, "weights"))
     model = build_model(config, data.contract, knowledge)
     sampler = model.sampler(data, config, runtime)
@@ -118,5 +134,6 @@ def _prepare(
         loop.resume()
     if runtime.main:
         run.keep_metrics(loop.position.epoch)
-        reporter.line(f"{config.model}: {parameters:,} parameters, {sampler.about}, {runtime.device}")
+        facts = f"{parameters:,} parameters, {sampler.about}, {runtime.device}"
+        reporter.line(f"{config.model}: {facts}" + (f" ({why})" if why else ""))
     return loop, parameters

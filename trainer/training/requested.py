@@ -8,7 +8,7 @@ from typing import Any
 from trainer.core.config import Config
 from trainer.core.errors import InvalidConfig
 from trainer.models.zoo import find_model
-from trainer.training.presets import default_preset, preset
+from trainer.training.presets import PRESETS, default_preset, preset
 
 
 def requested_config(preset_name: str | None, given: Mapping[str, Any], device: str = "auto") -> Config:
@@ -31,3 +31,22 @@ def requested_config(preset_name: str | None, given: Mapping[str, Any], device: 
     if model.learns_from and given.get("train_on", "expert") not in ("expert", model.learns_from):
         raise InvalidConfig(f"field train_on: {config.model} learns from {model.learns_from} shards; leave it out")
     return config
+
+
+def why_this_model(preset_name: str | None, given: Mapping[str, Any], device: str = "auto") -> str:
+    """For the log, why a run that names no model trains the one it does.
+
+    >>> why_this_model(None, {"stream": True}, "cpu")
+    '--stream: the planner reads its data into memory'
+    >>> why_this_model("cpu", {}, "cpu"), why_this_model("cpu", {"model": "ar"}, "cpu")
+    ('the model of --preset cpu; the default is planner', '')
+    """
+    if "model" in given:
+        return ""
+    name, usual = default_preset(dict(given), device), default_preset({}, device)
+    if preset_name:
+        chosen, default = (PRESETS[one].get("model", Config().model) for one in (preset_name, usual))
+        return f"the model of --preset {preset_name}" + (f"; the default is {default}" if default != chosen else "")
+    if name != usual:
+        return "--stream: the planner reads its data into memory"
+    return "the default with a GPU" if usual == "paper" else "the default without a GPU"

@@ -12,11 +12,12 @@ import json
 import os
 import platform
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 from msgspec import Meta, Struct
 
 from trainer.core.config import Config
@@ -28,12 +29,17 @@ from trainer.core.records import convert, decode, plain
 from trainer.data.contract import Contract
 from trainer.data.demonstrations import Demonstrations
 from trainer.data.hub import SCHEME, hub_id
+from trainer.models.planner.model import Planner
 from trainer.models.policy import Knowledge
-from trainer.models.zoo import find_model
+from trainer.models.zoo import find_model, make_model
 
 CONFIG, LAST, BEST = "config.json", "last.safetensors", "best.safetensors"
 PUBLISHED = "model.safetensors"  # the best weights, beside their config and card
 HASH = "sha256"
+LONGER = (
+    ": a run cannot be made longer, for its learning rates, validations and last epoch depend on the number of updates;"
+    " train in another folder"
+)
 PACKAGES = ("aegen-trainer", "torch", "pyarrow", "numpy", "safetensors")
 
 
@@ -81,6 +87,21 @@ class Description:
         return cls(config, contract, record.data, record.parameters, record.versions, knowledge)
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that decided what the run computed, without those that its model does not read."""
+        return find_model(self.config.model).read_settings(self.config)
+
+    @property
+    def stages(self) -> list[dict[str, Any]]:
+        """How the networks of a model with a recipe of its own were trained, one after the other; else empty."""
+        with torch.device("meta"):
+            model = make_model(self.config, self.contract, self.knowledge)
+        if not isinstance(model, Planner):
+            return []
+        updates = model.stage_updates(self.config)
+        return [plain(replace(stage, updates=n)) for stage, n in zip(model.recipe.stages, updates, strict=True)]
+
+    @property
     def dataset(self) -> str:
         """Where the data is: on the hub, or in a folder of this machine; a URL in an untrusted file is not followed."""
         where = self.data.get("where")
@@ -91,11 +112,13 @@ class Description:
     def to_json(self) -> dict[str, Any]:
         """The content of ``config.json``."""
         known = {} if self.knowledge is None else {"knowledge": plain(self.knowledge)}
+        recipe = {"recipe": stages} if (stages := self.stages) else {}
         return sealed(
             known
+            | recipe
             | {
                 "format": VERSION,
-                "config": self.config.to_json(),
+                "config": self.settings,
                 "contract": self.contract.to_json(),
                 "data": self.data,
                 "parameters": self.parameters,
@@ -219,10 +242,11 @@ class RunFolder:
     def check(self, description: Description) -> None:
         """Refuse to resume with other settings or other data."""
         existing = Description.read(self.config)
-        ours, theirs = description.config.to_json(), existing.config.to_json()
-        for name, setting in ours.items():
-            if setting != theirs[name]:
-                raise FolderConflict(f"{self.path}: {name}: existing value {theirs[name]!r}, requested {setting!r}")
+        ours, theirs = description.settings, existing.settings
+        for name in description.config.to_json():
+            if ours.get(name) != theirs.get(name):
+                said = f"{name}: existing value {theirs.get(name)!r}, requested {ours.get(name)!r}"
+                raise FolderConflict(f"{self.path}: {said}" + (LONGER if name == "updates" else ""))
         if existing.data.get("files") != description.data["files"] or existing.contract != description.contract:
             raise FolderConflict(f"{self.path}: trained on another dataset ({existing.data.get('where')})")
 

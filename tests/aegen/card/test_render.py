@@ -42,7 +42,7 @@ def place(tmp_path_factory):
         pipeline.build(spec, Folder(place / spec.id), Local())
     (place / "words.csv").write_text(TEXTS)
     wanted = Import(
-        (place / "words.csv",), tokens="chars", split="100/0/0", source_column="wrong", target_column="right"
+        (place / "words.csv",), tokens="chars", ratio="100/0/0", source_column="wrong", target_column="right"
     )
     words = Folder(place / "words")
     pipeline.import_pairs(wanted, words)
@@ -238,7 +238,7 @@ def test_a_manifest_that_lies_gets_no_card(place, tmp_path, part, change):
 def test_a_card_tells_of_tags(invoke, tmp_path):
     """Also where there is nothing else but pairs."""
     (tmp_path / "a.csv").write_text("source,target\nteh,the\nhte,the\n")
-    invoke("import", "a.csv", "--tokens", "chars", "--split", "100/0/0", "--out", "d")
+    invoke("import", "a.csv", "--tokens", "chars", "--ratio", "100/0/0", "--out", "d")
     assert "contains only pairs" in (tmp_path / "d" / CARD).read_text()
     invoke("trajectories", "d", "--design", "tags")
     page = (tmp_path / "d" / CARD).read_text()
@@ -295,7 +295,7 @@ def test_texts_of_strangers_are_shown_and_nothing_more(tmp_path):
     lines = [json.dumps({"source": f"{text} {number}", "target": f"{text} x"}) for number in range(3)]
     (tmp_path / name).write_text("\n".join(lines))
     folder = Folder(tmp_path / "d")
-    pipeline.import_pairs(Import((tmp_path / name,), split="100/0/0"), folder)
+    pipeline.import_pairs(Import((tmp_path / name,), ratio="100/0/0"), folder)
     pipeline.add_expert(folder, Expert.of("text"), Local())
     page = (tmp_path / "d" / CARD).read_text()
     assert head_and_body(page)[0]["license"] == "unknown"

@@ -45,7 +45,7 @@ def test_a_config_that_is_not_there_is_not_shown(options, invoke):
 def test_stages_and_import(invoke, tmp_path):
     (tmp_path / "a.csv").write_text("source,target\nhte,the\nteh,the\nadn,and\n")
     imported = json.loads(
-        invoke("import", "a.csv", "--tokens", "chars", "--split", "100/0/0", "--out", "d", "--json").stdout
+        invoke("import", "a.csv", "--tokens", "chars", "--ratio", "100/0/0", "--out", "d", "--json").stdout
     )
     assert imported == {"folder": "d", "rows": {"pairs": 3}, "worked": True}
     assert "expert" in invoke("trajectories", "d", "--metric", "lcs").stdout
@@ -56,7 +56,7 @@ def test_stages_and_import(invoke, tmp_path):
 
 def test_a_stage_that_failed_does_not_block_the_next(invoke, tmp_path):
     (tmp_path / "a.csv").write_text("source,target\nab,ac\nb,c\n")
-    invoke("import", "a.csv", "--tokens", "chars", "--split", "100/0/0", "--out", "d")
+    invoke("import", "a.csv", "--tokens", "chars", "--ratio", "100/0/0", "--out", "d")
     assert "cannot express" in one_line(invoke("trajectories", "d", "--design", "insert", check=2))
     invoke("trajectories", "d")
     assert "verified" in invoke("verify", "d").stdout

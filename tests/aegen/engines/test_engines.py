@@ -43,7 +43,7 @@ from tests.cluster import cluster
 
 # One in which some things are left to find for workers: several shards, variants, the paper's leaks.
 SPEC = Spec("aec", 10, 5, 300, variants=1, split="paper", rows_per_shard=80)
-OPTIONS = ["aec", "--n", 10, "--l", 5, "--d", 300, "--variants", 1, "--split", "paper", "--rows-per-shard", 80]
+OPTIONS = ["aec", "--n", 10, "--l", 5, "--d", 300, "--variants", 1, "--split-by", "paper", "--rows-per-shard", 80]
 
 
 @pytest.fixture(scope="module")

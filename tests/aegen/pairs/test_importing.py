@@ -105,7 +105,7 @@ A 5 5|||M:PUNCT|||.|||REQUIRED|||-NONE-|||0
 )
 def test_m2(annotator, targets, tmp_path):
     (tmp_path / "a.m2").write_text(M2)
-    folder, manifest, _ = bring(tmp_path, tmp_path / "a.m2", annotator=annotator, split="100/0/0")
+    folder, manifest, _ = bring(tmp_path, tmp_path / "a.m2", annotator=annotator, ratio="100/0/0")
     assert [target for _, target in texts(folder, manifest)] == targets
     demonstrated(folder)
 
@@ -124,7 +124,7 @@ def test_the_splits_that_are_there_are_kept(tmp_path):
 def test_what_splits_must_not_share(by, tmp_path):
     many = [(f"w{i % 90}", f"v{i % 70}") for i in range(3000)]
     write(tmp_path / "a.csv", ["source,target", *(f"{s},{t}" for s, t in many)])
-    folder, manifest, _ = bring(tmp_path, tmp_path / "a.csv", split="80/10/10", split_by=by)
+    folder, manifest, _ = bring(tmp_path, tmp_path / "a.csv", ratio="80/10/10", split_by=by)
     side = {"source": 0, "target": 1}[by]
     groups = [
         {pair[side] for pair in texts(folder, manifest, split=split)} for split in ("train", "validation", "test")
@@ -166,20 +166,20 @@ def test_a_bad_line_of_m2_spoils_its_own_sentence_only(tmp_path):
     good = b"S one two\nA 0 1|||R|||ONE||UNO|||REQUIRED|||-NONE-|||0\n\n"
     bad = b"S bad \xff here\nA 0 1|||R|||X|||REQUIRED|||-NONE-|||0\n\nS y\nA \xff 1|||R|||X|||R|||-|||0\n\n"
     (tmp_path / "a.m2").write_bytes(good + bad + good)
-    folder, manifest, wanted = bring(tmp_path, tmp_path / "a.m2", skip_bad=True, split="100/0/0")
+    folder, manifest, wanted = bring(tmp_path, tmp_path / "a.m2", skip_bad=True, ratio="100/0/0")
     assert texts(folder, manifest) == [("one two", "ONE two")] * 2 and sum(wanted.skipped.values()) == 2
 
 
 def test_line_breaks_inside_fields_and_carriage_returns_are_kept(tmp_path):
     (tmp_path / "a.csv").write_bytes(b'source,target\r\n"a\r\nb",c\r\n')
-    folder, manifest, _ = bring(tmp_path, tmp_path / "a.csv", tokens="chars", split="100/0/0")
+    folder, manifest, _ = bring(tmp_path, tmp_path / "a.csv", tokens="chars", ratio="100/0/0")
     assert texts(folder, manifest, "chars") == [("a\r\nb", "c")]
 
 
 def test_a_quotation_mark_in_tsv_is_a_character(tmp_path):
     pairs = [('"a', 'b"'), ('c"', "d"), ('"e"', '""')]
     path = write(tmp_path / "a.tsv", ["source\ttarget", *("\t".join(pair) for pair in pairs)])
-    folder, manifest, _ = bring(tmp_path, path, split="100/0/0")
+    folder, manifest, _ = bring(tmp_path, path, ratio="100/0/0")
     assert texts(folder, manifest) == pairs
 
 
@@ -233,7 +233,7 @@ def test_unequal_lengths(tmp_path):
         ("a.m2", "B a b\n", {}, "expected a line that begins with S or A"),
         ("a.csv", "source,target\n", {}, "no pairs"),
         ("a.xyz", "source,target\n", {}, "unknown format"),
-        ("a.csv", "", {"split": "50/50"}, "split=50/50"),
+        ("a.csv", "", {"ratio": "50/50"}, "ratio=50/50"),
         ("a.csv", "", {"tokens": "bytes"}, "tokens=bytes"),
         ("a.csv", "", {"task": "xyz"}, "task=xyz"),
         ("a.csv", "", {"task": "aor", "tokens": "chars"}, "tokens=chars"),
@@ -298,7 +298,7 @@ def test_bytes_of_parquet_that_are_no_text_are_named_or_skipped(tmp_path):
     path = parquet_file(tmp_path / "a.parquet", cells)
     with pytest.raises(BadData, match="a.parquet:2: not valid UTF-8"):
         bring(tmp_path, path)
-    folder, manifest, _ = bring(tmp_path, path, skip_bad=True, split="100/0/0")
+    folder, manifest, _ = bring(tmp_path, path, skip_bad=True, ratio="100/0/0")
     assert texts(folder, manifest) == [("a", "x"), ("\u00e9 b", "x")]
 
 
@@ -324,7 +324,7 @@ def test_texts_of_parquet_of_every_type(kind, tmp_path):
     cells = cells.dictionary_encode() if pa.types.is_dictionary(kind) else cells.cast(kind)
     table = pa.table({"source.id": [1, 2, 3], "source": cells, "target": cells, "split": pa.nulls(3)})
     pq.write_table(table, tmp_path / "a.parquet")
-    folder, manifest, _ = bring(tmp_path, tmp_path / "a.parquet", split="100/0/0")
+    folder, manifest, _ = bring(tmp_path, tmp_path / "a.parquet", ratio="100/0/0")
     assert texts(folder, manifest) == [("a", "a"), ("b", "b"), ("a", "a")]
 
 
@@ -379,8 +379,8 @@ def test_the_same_input_again_is_nothing_to_do_and_another_is_refused(tmp_path):
 
 
 def test_show_prints_the_original_text(tmp_path):
-    folder, _, _ = bring(tmp_path, *FORMATS["jsonl"](tmp_path), tokens="chars", split="100/0/0")
-    assert any("POS_3 DONE  →  \\s a\tb" in line for line in draw_pairs(folder, "train", 50))
+    folder, _, _ = bring(tmp_path, *FORMATS["jsonl"](tmp_path), tokens="chars", ratio="100/0/0")
+    assert any("POS_3 DONE  →  \\s a\\tb" in line for line in draw_pairs(folder, "train", 50))
     demonstrated(folder)
     assert "the cat 0 sit‹s›" in "\n".join(draw_trajectories(folder, "expert", "train", 1))
 
@@ -396,7 +396,7 @@ def test_a_corpus_that_nobody_here_wrote(metric, share, tmp_path):
     lines = (Path(codespell_lib.__file__).parent / "data" / "dictionary.txt").read_text(encoding="utf-8").splitlines()
     pairs = [(wrong, right.split(",")[0].strip()) for wrong, right in (line.split("->") for line in lines[::share])]
     path = write(tmp_path / "a.jsonl", [json.dumps({"source": s, "target": t}) for s, t in pairs])
-    folder, manifest, _ = bring(tmp_path, path, tokens="chars", split="90/5/5", split_by="target")
+    folder, manifest, _ = bring(tmp_path, path, tokens="chars", ratio="90/5/5", split_by="target")
     assert manifest.rows("pairs") == len(pairs) > 30_000 // share
     pipeline.add_expert(folder, Expert.of("text", metric), Local())
     pipeline.add_augmented(folder, Augmentation(max_edits=6, max_states=64), Local())

@@ -36,7 +36,7 @@ def run(datasets, tmp_path_factory):
 
 
 def test_a_published_folder_plays_the_same_game(run, tmp_path):
-    where = publish(run, str(tmp_path / "agent"))
+    where = publish(run, str(tmp_path / "agent")).to
     assert sorted(path.name for path in (tmp_path / "agent").iterdir()) == [
         "README.md",
         "config.json",
@@ -316,3 +316,39 @@ def test_the_card_says_what_the_model_used(tmp_path, model):
     assert ("edit metric" in page) is (model != "end2end")
     shown = {line.split(" | ")[0][2:] for line in page.split("## Training")[1].splitlines() if line.startswith("| ")}
     assert {"model", "updates", "seed"} <= shown and not shown & set(unread)
+
+
+def test_the_options_are_those_of_aegen(command, run, tmp_path):
+    """Tag, branch, force, a dry run, and JSON: on the hub, and where they make sense in a folder."""
+    from aegen.cli import main as other
+    from trainer.cli import main
+
+    ours, theirs = ({option.name for option in group.commands["publish"].params} for group in (main, other))
+    assert theirs - ours == {"folders", "workers"} and ours - theirs == {"run"}
+    with Hub() as hub:
+        extra = hub.settings(tmp_path / "home")
+
+        def call(*options, code=0):
+            return command("publish", run, "--to", "hf://org/agent", *options, extra=extra, code=code)
+
+        dry = json.loads(call("--dry-run", "--json").stdout)
+        assert set(dry["files"]) == {"README.md", "config.json", "model.safetensors"} and not dry["changed"]
+        assert ("models", "org/agent") not in hub.repositories
+        first = json.loads(call("--tag", "v1", "--json").stdout)
+        there = hub.repositories["models", "org/agent"]
+        assert first["changed"] and first["files"] == dry["files"] and len(there) == 2 and there.tags == {"v1": 1}
+        assert "nothing to do: 3 files" in call("--tag", "v1").stdout and len(there) == 2
+        there.append(there[-1] | {"config.json": b"{}"})
+        there.branches["main"] = 2
+        assert "tag v1 belongs to another commit (--force moves it)" in call("--tag", "v1", code=2).stderr
+        there.append(there[-1] | {"README.md": b"# Mine"})
+        there.branches["main"] = 3
+        assert "(--force replaces it)" in call(code=2).stderr and len(there) == 4
+        assert "published" in call("--force", "--tag", "v1").stdout
+        assert there.tags == {"v1": len(there) - 1} and there[-1]["README.md"] != b"# Mine"
+        call("--revision", "dev")
+        assert set(there.branches) == {"main", "dev"}
+        assert "--tag a b: expected letters" in call("--tag", "a b", code=2).stderr
+    assert "are for hf://org/name only" in command("publish", run, "--to", tmp_path / "x", "--tag", "v1", code=2).stderr
+    assert "would publish 3 files" in command("publish", run, "--to", tmp_path / "x", "--dry-run").stdout
+    assert not (tmp_path / "x").exists()

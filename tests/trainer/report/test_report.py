@@ -391,7 +391,7 @@ def test_outcomes_add_up(runs):
 
 def test_wrong_use_gets_one_line(tmp_path):
     for arguments, message in (
-        ((str(tmp_path), "--out", str(tmp_path / "out")), "no finished cells"),
+        ((str(tmp_path), "--out", str(tmp_path / "out")), "no finished cell"),
         ((str(tmp_path / "x.json"), "--out", str(tmp_path / "out")), "format 9, this version reads format 2"),
     ):
         (tmp_path / "x.json").write_text('{"format": 9}')

@@ -1,0 +1,137 @@
+"""Runs of ``trainer fit`` that ``trainer evaluate`` has measured, as cells beside those of a sweep."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from msgspec import Struct, structs
+
+from trainer.core.files import digest
+from trainer.core.format import SplitName
+from trainer.core.records import convert
+from trainer.models.zoo import find_model
+from trainer.sweeps.cell import SIZE
+from trainer.sweeps.grid import as_option
+from trainer.sweeps.result import CellResult, Count, Measure, Percent
+from trainer.training.checkpoint import load_checkpoint
+from trainer.training.loop import Position
+from trainer.training.presets import PRESETS, preset
+from trainer.training.run import CONFIG, Description, RunFolder, read_json
+
+Measured = Literal["test", "validation"]  # the splits that a cell can be measured on, the preferred one first
+
+
+class Evaluation(Struct):
+    """What ``evaluation-SPLIT.json`` says, as far as a report shows it."""
+
+    pairs: Count
+    weights: str
+    files: dict[str, str]
+    token_accuracy: Percent | None = None
+    sequence_accuracy: Percent | None = None
+    equation_accuracy: Percent | None = None
+
+
+def read_runs(place: Path, without: Mapping[Path, CellResult]) -> dict[Path, CellResult]:
+    """The evaluated runs below a folder, but for those that a sweep describes itself."""
+    found = {}
+    for path in sorted(place.rglob(CONFIG)):
+        run = RunFolder(path.parent)
+        if run.path not in without and run.best.is_file() and (evaluated := read_evaluation(run)):
+            found[run.path] = as_cell(run, *evaluated)
+    return found
+
+
+def read_evaluation(run: RunFolder) -> tuple[Measured, Evaluation] | None:
+    """The evaluation of the run's best weights, and its split; one of earlier weights does not count."""
+    for split in get_args(Measured):
+        path = run.evaluation(split)
+        if path.is_file():
+            found = convert(read_json(path), Evaluation, path)
+            if found.weights == digest(run.best):
+                return split, found
+    return None
+
+
+def as_cell(run: RunFolder, split: Measured, evaluation: Evaluation) -> CellResult:
+    """A run as a cell; what it does not record, such as the device, stays empty."""
+    about = Description.read(run.config)
+    contract, config = about.contract, about.config
+    at = convert(load_checkpoint(run.last)[1], Position, run.last)
+    name, options = nearest_preset(about)
+    pairs: Mapping[str, Any] = contract.spec.get("pairs", {})
+    measured: dict[Measure, float | None] = {one: getattr(evaluation, f"{one}_accuracy") for one in get_args(Measure)}
+    files = about.data.get("files")
+    return CellResult(
+        task=contract.task,
+        metric=contract.metric,
+        design=contract.design,
+        usual=contract.usual,
+        size={key: pairs[key] for key in SIZE if type(pairs.get(key)) is int},
+        model=config.model,
+        ta=find_model(config.model).shards(config) == "augmented",
+        seed=config.seed,
+        preset=name,
+        split=split,
+        settings={key: value for key, value in about.settings.items() if key != "seed"},
+        commands=commands(about, name, options, run.path, split),
+        parameters=about.parameters,
+        updates=at.updates,
+        epochs=at.epoch,
+        best_epoch=at.best_epoch,
+        finished=at.finished,
+        train_seconds=round(at.seconds, 1),
+        seconds=round(at.seconds, 1),
+        cpu_seconds=round(at.cpu_seconds, 1),
+        device="",
+        threads=0,
+        versions={package: version for package, version in about.versions.items() if isinstance(version, str)},
+        data=(files if isinstance(files, dict) else {}) | evaluation.files,
+        max_steps=contract.max_steps,
+        scores={name: score for name, score in measured.items() if score is not None},
+        games=evaluation.pairs,
+    )
+
+
+def nearest_preset(about: Description) -> tuple[str, dict[str, Any]]:
+    """The preset with the fewest settings that the run has otherwise, and these."""
+    others: dict[str, dict[str, Any]] = {}
+    for name in PRESETS:
+        usual = preset(name, model=about.config.model)
+        others[name] = {key: value for key, value in about.settings.items() if value != getattr(usual, key)}
+    name = min(others, key=lambda name: len(others[name]))
+    return name, {"model": about.config.model} | others[name]
+
+
+def commands(about: Description, name: str, options: dict[str, Any], run: Path, split: SplitName) -> list[str]:
+    """The commands that make the run again and measure it."""
+    words = [word for key, value in options.items() for word in as_option(key, value)]
+    measured = [] if split == "test" else ["--split", split]
+    return [
+        shlex.join(["trainer", "fit", str(about.data.get("where")), "--preset", name, *words, "--out", str(run)]),
+        shlex.join(["trainer", "evaluate", str(run), *measured]),
+    ]
+
+
+def told_apart(
+    runs: Mapping[Path, CellResult], cells: Mapping[Path, CellResult], names: Mapping[Path, str]
+) -> dict[Path, CellResult]:
+    """The runs, labelled with their names where they cannot be averaged with a like one: it has other settings, other
+    data, or the same seed."""
+
+    def key(one: CellResult) -> tuple[object, ...]:
+        return one.task, one.metric, one.design, one.model, one.ta, one.split
+
+    def clash(one: CellResult, two: CellResult) -> bool:
+        return one.seed == two.seed or (one.preset, one.settings, one.data) != (two.preset, two.settings, two.data)
+
+    everything = {**cells, **runs}
+    return {
+        folder: structs.replace(cell, label=names[folder])
+        if any(place != folder and key(o) == key(cell) and clash(o, cell) for place, o in everything.items())
+        else cell
+        for folder, cell in runs.items()
+    }
