@@ -92,8 +92,8 @@ def test_publishing(moments, tmp_path):
     with Hub("hf_secret") as hub:
         settings = hub.settings(tmp_path / "home")
         duration = measured(start(*command, env=settings), lambda: hub.requests)
-        there = next(iter(hub.repositories.values()))[-1]
-        assert there | {"README.md": wanted["README.md"]} == wanted  # the card names its repository
+        wanted |= {"README.md": (data / "README.md").read_bytes()}  # the card names its repository now
+        assert next(iter(hub.repositories.values()))[-1] == wanted
         while killed < moments:
             hub.repositories.clear()
             hub.objects.clear()
@@ -102,11 +102,11 @@ def test_publishing(moments, tmp_path):
             begun = (lambda: True) if rng.random() < 0.2 else lambda: hub.requests
             killed += kill_within(start(*command, env=settings), begun, rng.uniform(0, duration))
             for repository in hub.repositories.values():
-                assert all(commit in ({}, there) for commit in repository), "a commit that is neither old nor new"
-                assert all(repository[number] == there for number in repository.tags.values())
+                assert all(commit in ({}, wanted) for commit in repository), "a commit that is neither old nor new"
+                assert all(repository[number] == wanted for number in repository.tags.values())
             finish(*command, env=settings)
             (repository,) = hub.repositories.values()
-            assert repository[-1] == there and repository.tags == {"v1": len(repository) - 1}
+            assert repository[-1] == wanted and repository.tags == {"v1": len(repository) - 1}
             if killed % 10 < 2:  # also of two
                 assert "nothing to do" in finish(*command, env=settings)
         assert content(data) == wanted

@@ -37,9 +37,9 @@ RELEASED = PAPER | {
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": PAPER,
     "released": RELEASED,
-    # Half an hour to an hour and a half of one core for NAR* + TA. Chosen in validation: in runs of 8,000 updates AEC had
-    # 45.5 % of its equations without weight decay (dropout 0.1 to 0.5), 47.5 with 0.2 and 49.9 with 0.5; AES had 54.2
-    # with 0.2, and with 0.5 it hardly began to learn.
+    # Half an hour to an hour and a half of one core for NAR* + TA. Chosen in validation, in runs of 8,000 updates: AEC
+    # had 45.5 % of its equations without weight decay (dropout 0.1 to 0.5), 47.5 with 0.2 and 49.9 with 0.5; AES had
+    # 54.2 with 0.2, and with 0.5 it hardly began to learn. So the decay lies between.
     "core-hours": {
         "width": 128,
         "dropout": 0.3,
