@@ -12,6 +12,7 @@ from types import FrameType
 
 CODE = 130
 RETRY = 0.02  # seconds until an interrupt is raised that came where exceptions are dropped
+PATIENCE = 3  # seconds that a clean-up may take
 MESSAGE = "interrupted; finished files are kept; rerun the command to continue"
 
 
@@ -83,6 +84,9 @@ def leave(number: int, frame: FrameType | None) -> None:
 def _leave_with_workers(number: int, frame: FrameType | None) -> None:
     from multiprocessing import util
 
+    # What was interrupted may hold a lock that the clean-up waits for: then the process ends without it.
+    signal.signal(signal.SIGALRM, leave)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     util._run_finalizers()  # type: ignore[attr-defined]  # removes the temporary folder of worker processes
     leave(number, frame)
 
