@@ -30,7 +30,7 @@ def build(
     design: str | None = None,
     algorithm: str = Augmentation.algorithm,
     max_edits: int = Augmentation.max_edits,
-    max_states: int = Augmentation.max_states,
+    max_states: int | None = None,
     workers: int | None = None,
     engine: str | None = None,
     scheduler: str | None = None,
@@ -46,7 +46,7 @@ def build(
     """
     spec = Spec.parse(spec) if isinstance(spec, str) else spec
     expert = Expert.of(spec.task, metric, design)
-    augmentation = Augmentation(algorithm, max_edits, max_states, spec.seed)
+    augmentation = Augmentation.of(spec.task, algorithm, max_edits, max_states, spec.seed)
     with working(str(out), engine, workers, scheduler, spec.d) as (folder, started):
         pipeline.build(spec, folder, started, expert=expert, augmentation=augmentation)
     return Dataset.open(folder)

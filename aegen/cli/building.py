@@ -74,7 +74,7 @@ def build(
     design: str | None,
     algorithm: str,
     max_edits: int,
-    max_states: int,
+    max_states: int | None,
     **settings: Any,
 ) -> tuple[Manifest, bool]:
     """Build a complete benchmark: pairs, expert trajectories (TG), augmented trajectories (TA), card.
@@ -93,7 +93,7 @@ def build(
 
     spec = Spec(**settings)
     expert = Expert.of(spec.task, metric, design)
-    augmentation = Augmentation(algorithm, max_edits, max_states, spec.seed)
+    augmentation = Augmentation.of(spec.task, algorithm, max_edits, max_states, spec.seed)
     with working(out, engine, workers, scheduler, spec.d) as (folder, started):
         return pipeline.build(spec, folder, started, bar, expert, augmentation)
 
@@ -116,7 +116,7 @@ def plan(
     design: str | None,
     algorithm: str,
     max_edits: int,
-    max_states: int,
+    max_states: int | None,
     cores: tuple[int, ...],
     as_json: bool,
     **settings: Any,
@@ -132,7 +132,7 @@ def plan(
     from aegen.pipeline.plan import estimate
 
     spec = Spec(**settings)
-    augmentation = Augmentation(algorithm, max_edits, max_states, spec.seed)
+    augmentation = Augmentation.of(spec.task, algorithm, max_edits, max_states, spec.seed)
     found = estimate(spec, Expert.of(spec.task, metric, design), augmentation)
     if as_json:
         click.echo(json.dumps(found.to_json([*cores])))
@@ -226,7 +226,7 @@ def augment(
     folder: Path | Remote,
     algorithm: str,
     max_edits: int,
-    max_states: int,
+    max_states: int | None,
     metric: str | None,
     seed: int,
     engine: str | None,
@@ -236,13 +236,14 @@ def augment(
     """Write the augmented trajectories (TA) of the training pairs in FOLDER, from sources and shifted states.
 
     \b
-    Example: aegen augment gec --max-edits 8
+    Example: aegen augment gec --max-states 20
     """
     from aegen.core.progress import bar
     from aegen.experts.augment import Augmentation
     from aegen.pipeline import build as pipeline
     from aegen.pipeline.working import working
 
-    augmentation = Augmentation(algorithm, max_edits, max_states, seed)
     with working(folder, engine, workers, scheduler) as (dataset, started):
+        task = dataset.manifest().recipe.task
+        augmentation = Augmentation.of(task, algorithm, max_edits, max_states, seed)
         return pipeline.add_augmented(dataset, augmentation, started, bar, metric)

@@ -214,8 +214,13 @@ expert_options = options(
 )
 augment_options = options(
     setting(AUGMENTATION, "--algorithm", str, "TA as in the paper or in its released code: paper or released."),
-    setting(AUGMENTATION, "--max-edits", int, "Use all subsets of the edits of a pair with up to this many."),
-    setting(AUGMENTATION, "--max-states", int, "Sample at most this many states of a pair with more edits."),
+    setting(AUGMENTATION, "--max-edits", int, "Sample the shifted states of a pair with more edits than this."),
+    click.option(
+        "--max-states",
+        type=int,
+        show_default="1024; text: 9, at most ten times the steps",
+        help="Take at most this many shifted states of a pair, a random sample if there are more.",
+    ),
 )
 
 

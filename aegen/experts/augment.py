@@ -25,8 +25,12 @@ from aegen.experts.trajectory import Pairs, Starts, Summary
 BUDGET = 1 << 18  # pieces of states that are put together at once
 ALGORITHMS = ("paper", "released")
 # Raised when the rows for the same options change. Before 2, shifted states had the metric's script, whatever other
-# trajectories of the pair did in the states it passed through.
-RULE = 2
+# trajectories of the pair did in the states it passed through. Before 3, pairs with up to max_edits edits had no limit,
+# and samples were smaller, for a state that was drawn twice was not replaced by another.
+RULE = 3
+# At most this many shifted states of a pair of text: each has fewer edits left than the source, so no pair has more
+# than ten times the steps of its own trajectory.
+TEXT_STATES = 9
 HASH = derive_key("states")  # the key under which states are compared
 
 
@@ -35,8 +39,9 @@ class Augmentation:
     """Which shifted states to take.
 
     ``paper`` is Algorithm 2: each state off the expert's path once. ``released`` is what the authors' code counts:
-    every choice of some but not all edits. A pair with more than ``max_edits`` edits gets at most ``max_states``
-    random choices. ``rule`` says how the trajectories were made; older datasets do not record it.
+    every choice of some but not all edits. ``max_states`` is the budget of each pair: if there are more states, or more
+    than ``max_edits`` edits, it gets a random sample, which depends on the seed and the pair's id alone. ``rule`` says
+    how the trajectories were made; older datasets do not record it.
     """
 
     algorithm: str = "paper"
@@ -52,6 +57,39 @@ class Augmentation:
             raise InvalidSpec(f"max_edits={self.max_edits}: expected 0 to 20 (each one doubles the states)")
         if not 0 <= self.max_states <= 1 << 20:
             raise InvalidSpec(f"max_states={self.max_states}: expected 0 to {1 << 20:,}")
+
+    @classmethod
+    def of(
+        cls,
+        task: str,
+        algorithm: str = "paper",
+        max_edits: int = 10,
+        max_states: int | None = None,
+        seed: int = 0,
+    ) -> Augmentation:
+        """The task's choice where nothing else is asked: of equations all states, of text a few for each pair.
+
+        >>> Augmentation.of("aor").max_states, Augmentation.of("text").max_states
+        (1024, 9)
+        """
+        if max_states is None:
+            max_states = TEXT_STATES if task == "text" else cls.max_states
+        return cls(algorithm, max_edits, max_states, seed)
+
+    def capped(self, edits: Integers) -> npt.NDArray[np.bool_]:
+        """Whether pairs with so many edits get a sample.
+
+        >>> Augmentation(max_states=9).capped(np.array([2, 3, 4, 40])).tolist()  # there are 1, 4, 11 and many states
+        [False, False, True, True]
+        """
+        subsets: Integers = np.left_shift(1, np.minimum(edits, 20))
+        states = subsets - (edits + 1 if self.algorithm == "paper" else 2)
+        return np.asarray((edits > self.max_edits) | (states > self.max_states))
+
+    @property
+    def drawn(self) -> int:
+        """How many choices of edits are drawn for a sample: some lead to a state that is known already."""
+        return 2 * self.max_states + 16
 
 
 def shifted_states(state: Tokens, edits: list[Splice]) -> dict[Tokens, list[Splice]]:
@@ -101,10 +139,10 @@ def augmented_starts(pairs: Pairs, scripts: Scripts, options: Augmentation, summ
     parts = [_Found(own, np.full(len(own), -1), pairs.sources, scripts, np.ones(len(own), dtype=bool))]
     for edits in np.unique(scripts.counts[scripts.counts > 0]).tolist():
         (group,) = np.nonzero(scripts.counts == edits)
-        capped = edits > options.max_edits
+        capped = bool(options.capped(np.array(edits)))
         if capped:
             summary.capped_pairs += len(group)
-        choices = options.max_states if capped else 2**edits
+        choices = min(options.drawn, 2 ** min(edits, 21)) if capped else 2**edits
         step = max(1, BUDGET // ((choices + edits + 1) * (2 * edits + 1)))
         for at in range(0, len(group), step):
             part = group[at : at + step]
@@ -118,7 +156,10 @@ def augmented_starts(pairs: Pairs, scripts: Scripts, options: Augmentation, summ
             seen_before, passed_by = _known(hashes[:, :choices], hashes[:, passed])
             doubtful[part] = capped | seen_before.any(axis=1)
             new = ~(seen_before | passed_by.any(axis=2))
-            row, choice = np.nonzero(new if options.algorithm == "paper" else _released(seen_before, passed_by, capped))
+            taken = new if options.algorithm == "paper" else _released(seen_before, passed_by, capped)
+            if capped:
+                taken &= np.cumsum(taken, axis=1) <= options.max_states
+            row, choice = np.nonzero(taken)
             left = _left(scripts, part[row], chosen[row if capped else 0, choice])
             states = states.rows(row * hashes.shape[1] + choice)
             parts.append(_Found(part[row], choice, states, left, new[row, choice]))
@@ -171,11 +212,14 @@ def all_choices(edits: int) -> npt.NDArray[np.bool_]:
 
 
 def _sampled(ids: npt.NDArray[np.int64], edits: int, options: Augmentation) -> npt.NDArray[np.bool_]:
-    """(pairs, max_states, edits): random choices that depend on the seed and the pair's id alone."""
+    """(pairs, drawn, edits): random choices; if there are no more than that, all of them in random order."""
     key = derive_key(options.seed, "choices")
-    places = np.arange(options.max_states * edits).reshape(1, options.max_states, edits)
-    words = keyed_hash(key, keyed_hash(key, ids)[:, None, None].astype(np.int64) + places)
-    return words >= np.uint64(2**63)
+    own = keyed_hash(key, ids)[:, None].astype(np.int64)
+    if edits <= 20 and 2**edits <= options.drawn:
+        order = np.argsort(keyed_hash(key, own + np.arange(2**edits)), axis=1, kind="stable")
+        return np.asarray(all_choices(edits)[0][order])
+    words = keyed_hash(key, own + np.arange(options.drawn * edits))
+    return (words >= np.uint64(2**63)).reshape(len(ids), options.drawn, edits)
 
 
 def execute(pairs: Pairs, scripts: Scripts, part: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_]) -> Ragged:

@@ -34,13 +34,13 @@ def step_batches(
             yield step_batch(pairs, starts.part(begin, end), scripts.part(begin, end), design, summary)
         return
     if (
-        edits.max(initial=0) <= augmentation.max_edits
+        not augmentation.capped(edits).any()
         and (steps_of_all(edits) * lengths).sum() <= PORTION
         and metric.independent(pairs.goals, scripts)
     ):
         yield subset_batch(pairs, scripts, design, augmentation, summary)
         return
-    states = np.where(edits > augmentation.max_edits, augmentation.max_states, 2 ** np.minimum(edits, 20)) + 1
+    states = np.where(augmentation.capped(edits), augmentation.drawn, 2 ** np.minimum(edits, 20)) + 1
     for first, last in portions(states * (lengths + edits * EDIT)):
         part, own = pairs.part(first, last), scripts.part(first, last)
         yield from augmented_batches(part, own, metric, design, augmentation, summary)

@@ -198,6 +198,51 @@ def test_beyond_max_edits_a_sample_is_taken(source, max_edits, max_states):
     assert starts.states.values.tolist() == again.states.values.tolist()
 
 
+@settings(max_examples=50)
+@given(st.lists(pairs, min_size=1, max_size=5), st.sampled_from(["paper", "released"]), st.integers(0, 9))
+def test_no_pair_exceeds_its_budget(many, algorithm, most):
+    """Every pair has its share, and what it gets depends on the seed and its id alone."""
+    fast, options = columns(many), Augmentation(algorithm, max_states=most, seed=5)
+    starts = starts_of(fast, LEVENSHTEIN, options, Summary())
+    tokens = list(starts.states.tuples(fast.alphabet))
+    for number, (source, goal) in enumerate(many):
+        own = [tokens[row] for row in (starts.pair == number).nonzero()[0]]
+        edits = LEVENSHTEIN.splices(source, goal)
+        everything = set(shifted_states(source, edits))
+        if algorithm == "paper":
+            assert own[0] == source and len(set(own[1:])) == len(own) - 1
+            assert set(own[1:]) <= everything
+            if 2 ** len(edits) <= options.drawn:  # all choices were looked at: a sample is as large as it can be
+                assert len(own) - 1 == min(most, len(everything))
+        assert len(own) - 1 <= most
+    alone = [columns([((), ())] * number + [many[number]]) for number in range(len(many))]
+    for number, one in enumerate(alone):
+        again = starts_of(one, LEVENSHTEIN, options, Summary())
+        states = list(again.states.tuples(one.alphabet))
+        assert [states[row] for row in (again.pair == number).nonzero()[0]] == [
+            tokens[row] for row in (starts.pair == number).nonzero()[0]
+        ]
+
+
+@given(st.lists(st.sampled_from("abcd"), max_size=12), st.lists(st.sampled_from("abcd"), max_size=12))
+def test_text_gets_at_most_ten_times_the_steps(source, goal):
+    one = columns([(tuple(source), tuple(goal))])
+    expert, augmented = (
+        sum(len(batch) for batch in demonstrations.step_batches(one, LEVENSHTEIN, EDIT, options, Summary()))
+        for options in (None, Augmentation.of("text"))
+    )
+    assert expert <= augmented <= 10 * expert
+
+
+def test_another_seed_is_another_sample():
+    one = columns([(tuple("abcdef"), tuple("ghijkl"))])
+    found = [
+        starts_of(one, LEVENSHTEIN, Augmentation.of("text", seed=seed), Summary()).states.values.tolist()
+        for seed in (0, 0, 1)
+    ]
+    assert found[0] == found[1] != found[2]
+
+
 def test_the_manifest_says_how_many_pairs_were_sampled(tmp_path):
     manifest, _ = pipeline.build(Spec("aec", 10, 12, 30, errors=15), Folder(tmp_path), Local())
     counts = [
