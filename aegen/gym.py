@@ -1,7 +1,9 @@
 """The game as Gymnasium environments: ``import aegen.gym``, then ``gymnasium.make("aegen/Aor-v0", n=10, l=5)``.
 
 An observation is the state as token numbers, padded with 0; an action is one action token for each slot. The reward
-is 1 when the agent says DONE at the goal, else 0; a refused action costs nothing but the step.
+is 1 when the agent says DONE in a state that wins, else 0; a refused action costs nothing but the step. What wins is
+the dataset's goal (``reward="goal"``: any true equation with the right integers, in texts the target), or the listed
+target alone (``reward="target"``). ``aegen/Text-v0`` plays the pairs of a folder.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegen.arithmetic.tasks import writable_tokens
+from aegen.arithmetic.goals import goal_of, reward
+from aegen.arithmetic.tasks import TASKS, writable_tokens
 from aegen.arithmetic.vocabulary import FIRST_INTEGER_ID, OPEN_ID, SYMBOLS, arithmetic_vocabulary
 from aegen.core.actions import Design, load_design, position
+from aegen.core.description import Goal
 from aegen.core.environment import Environment
-from aegen.core.errors import MissingExtra
+from aegen.core.errors import InvalidSpec, MissingExtra
 from aegen.core.format import DONE, OPERATIONS, split_state
 from aegen.core.types import Tokens
 from aegen.dataset.contract import Contract, read_contract
@@ -50,7 +54,7 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
 
     def __init__(
         self,
-        task: str = "aor",
+        task: str | None = None,
         n: int = 10,
         l: int = 5,
         d: int = 1000,
@@ -59,18 +63,32 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
         split: str = "train",
         max_steps: int | None = None,
         render_mode: str | None = None,
+        reward: str = "goal",
     ) -> None:
+        if reward not in ("goal", "target"):
+            raise InvalidSpec(f"reward={str(reward)[:60]}: expected goal or target")
         if folder is None:
+            task = task or "aor"
+            if task == "text":
+                raise InvalidSpec("task=text: expected the folder of a dataset of texts")
             spec = Spec(task, n, l, d, seed)
+            goal: Goal | None = goal_of(task, spec.errors, spec.l)
             self.pairs = list(_generated(spec, split))
             design, known, longest = _rules(spec)
             self.game = Environment(design, writable_tokens(task, design, known), longest)
             self.max_steps = max_steps or (spec.errors if task == "aec" else spec.l) + 1
         else:
             self.pairs, contract = _loaded(Folder(folder), split)
+            if task and contract.task != task:
+                raise InvalidSpec(f"{folder}: a dataset of {contract.task}, not of {task}")
+            goal = contract.goal
+            if goal is None and reward == "goal":
+                advice = 'build it again, or use reward="target"'
+                raise InvalidSpec(f"{folder}: its shards do not say what winning is; {advice}")
             self.game = Environment(contract.design, contract.writable, contract.max_state)
             known = contract.state_tokens
             self.max_steps = max_steps or contract.max_steps
+        self.wins = goal if goal and reward == "goal" else Goal("target")
         slots = self.game.design.slots
         places = [position(index) for index in range(self.game.max_state + 1)]
         operations = sorted(OPERATIONS) if "operation" in slots else []
@@ -80,6 +98,7 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
         self.observation_space = spaces.MultiDiscrete([len(self.tokens)] * self.game.max_state)
         self.action_space = spaces.MultiDiscrete([len(self.action_tokens)] * len(slots))
         self.render_mode = render_mode
+        self.source: Tokens = ()
         self.state: Tokens = ()
         self.goal: Tokens = ()
         self._steps = 0
@@ -91,7 +110,8 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
         super().reset(seed=seed)
         asked = (options or {}).get("pair")
         index = int(self.np_random.integers(len(self.pairs))) if asked is None else int(asked)
-        self.state, self.goal = self.pairs[index]
+        self.source, self.goal = self.pairs[index]
+        self.state = self.source
         self._steps = 0
         return self._observe(), self._info()
 
@@ -100,10 +120,10 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
         outcome = self.game.step(self.state, tuple(self.action_tokens[int(number)] for number in action))
         self.state = outcome.state
         self._steps += 1
-        reward = float(outcome.done and self.state == self.goal)
+        paid = reward(self.wins, self.source, self.state, self.goal) or 0.0 if outcome.done else 0.0
         info = self._info() | ({"refusal": str(outcome.refusal)} if outcome.refusal else {})
         truncated = not outcome.done and self._steps >= self.max_steps
-        return self._observe(), reward, outcome.done, truncated, info
+        return self._observe(), paid, outcome.done, truncated, info
 
     def render(self) -> str | None:
         """The state as text."""
@@ -142,7 +162,7 @@ def _loaded(folder: Folder, split: str) -> tuple[list[tuple[Tokens, Tokens]], Co
     return list(dataset.pairs(split)), read_contract(folder, dataset.manifest, "expert")
 
 
-for _task in ("aor", "aes", "aec"):
+for _task in (*TASKS, "text"):
     _name = f"aegen/{_task.capitalize()}-v0"
     if _name not in gymnasium.registry:
         gymnasium.register(_name, entry_point="aegen.gym:EditGame", kwargs={"task": _task})

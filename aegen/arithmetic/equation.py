@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from aegen.core.errors import InvalidSpec
+from aegen.core.format import MAX_DIGITS
 from aegen.core.types import Integers
 
 OPERATORS = ("+", "-", "*", "/")
@@ -27,7 +28,7 @@ def is_integer(token: str) -> bool:
     >>> is_integer("101"), is_integer("-3"), is_integer("²")
     (True, False, False)
     """
-    return token.isascii() and token.isdigit()
+    return token.isascii() and token.isdigit() and len(token) <= MAX_DIGITS
 
 
 def value(tokens: Sequence[str]) -> Fraction | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aegen.core.actions import Design, load_design
-from aegen.core.description import StepsDescription, merge
+from aegen.core.description import Goal, StepsDescription, merge
 from aegen.core.environment import Environment
 from aegen.core.errors import BadData, InvalidSpec
 from aegen.core.format import COLUMNS, STEP_COLUMNS
@@ -28,6 +28,7 @@ class Contract:
     task: str
     tokens: str
     arithmetic: bool
+    goal: Goal | None
     metric: str
     design: Design
     state_tokens: frozenset[str]
@@ -50,6 +51,7 @@ class Contract:
             said.task,
             said.tokens,
             said.arithmetic,
+            said.goal,
             said.metric,
             design,
             frozenset(said.state_tokens),

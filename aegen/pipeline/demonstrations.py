@@ -144,6 +144,7 @@ def _described(
         tokens=texts.tokens,
         arithmetic=texts.arithmetic,
         one_source=texts.one_source,
+        goal=texts.goal,
         spec=recipe.tree(),
         metric=metric.name,
         backend=dict(metric.backend),

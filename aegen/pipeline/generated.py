@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from aegen.arithmetic.goals import goal_of
 from aegen.arithmetic.tasks import TASKS
 from aegen.core.description import FileInfo, PairsDescription
 from aegen.core.format import SPLITS, ConfigName, SplitName
@@ -27,6 +28,7 @@ def describe(spec: Spec, config: ConfigName, split: SplitName) -> PairsDescripti
         tokens="words",
         arithmetic=True,
         one_source=TASKS[spec.task].one_source,
+        goal=goal_of(spec.task, spec.errors, spec.l),
         spec=Recipe(spec).tree(),
     )
 

@@ -10,6 +10,7 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
+from aegen.arithmetic.goals import goal_of
 from aegen.arithmetic.tasks import TASKS
 from aegen.columns.arrow import of_numbers, of_texts
 from aegen.columns.schemas import PAIRS
@@ -56,6 +57,7 @@ def _describe(recipe: Recipe, split: SplitName) -> PairsDescription:
         tokens=getattr(recipe.pairs, "tokens", "words"),
         arithmetic=task is not None,
         one_source=task is not None and task.one_source,
+        goal=goal_of(recipe.task),
         spec=recipe.tree(),
     )
 

@@ -8,12 +8,14 @@ from gymnasium.utils.env_checker import check_env
 
 import aegen.gym
 from aegen.core.actions import load_design
+from aegen.core.errors import InvalidSpec
 from aegen.core.format import split_state
 from aegen.dataset.folder import Folder
 from aegen.engines.local import Local
 from aegen.experts.expert import Expert
 from aegen.experts.metrics import load_metric
 from aegen.experts.trajectory import trajectory
+from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
 
@@ -53,6 +55,41 @@ def test_refused_actions_are_told_and_time_runs_out():
     assert (reward, done, truncated) == (0.0, False, False)
     assert game.step(game.encode(("DONE", "+")))[3] is True
     assert game.render() == info["state"]
+
+
+@pytest.mark.parametrize("kind, paid", [("goal", 1.0), ("target", 0.0)])
+def test_another_true_equation_wins_unless_the_target_is_asked_for(kind, paid):
+    game = gymnasium.make("aegen/Aor-v0", n=10, l=4, d=100, reward=kind).unwrapped
+    game.reset(seed=1)
+    game.source, game.state, game.goal = split_state("4 2 2"), split_state("4 / 2 = 2"), split_state("4 - 2 = 2")
+    assert game.step(game.encode(("DONE", "DONE")))[1:3] == (paid, True)
+
+
+def test_texts_are_played_from_a_folder_of_texts_alone(tmp_path):
+    texts, equations = Folder(tmp_path / "text"), Folder(tmp_path / "aor")
+    pairs = tuple((f"a b {number}", f"a c {number}") for number in range(20))
+    pipeline.import_pairs(Import(pairs=pairs, ratio="80/10/10"), texts)
+    pipeline.add_expert(texts, Expert.of("text"), Local())
+    pipeline.build(Spec("aor", 10, 4, 60), equations, Local())
+    game = gymnasium.make("aegen/Text-v0", folder=texts.path).unwrapped
+    game.reset(options={"pair": 0})
+    game.step(game.encode(("REPLACE", "POS_1", "c")))
+    assert game.step(game.encode(("DONE",) * 3))[1] == 1.0
+    for name, folder in (("Text", equations), ("Aor", texts), ("Aes", equations)):
+        with pytest.raises(InvalidSpec, match="a dataset of"):
+            gymnasium.make(f"aegen/{name}-v0", folder=folder.path)
+    with pytest.raises(InvalidSpec, match="expected the folder"):
+        gymnasium.make("aegen/Text-v0")
+    with pytest.raises(InvalidSpec, match="expected goal or target"):
+        gymnasium.make("aegen/Aor-v0", reward="money")
+
+
+def test_a_dataset_that_does_not_say_what_winning_is_pays_for_targets_only(tmp_path, monkeypatch):
+    monkeypatch.setattr("aegen.pipeline.generated.goal_of", lambda *given: None)
+    pipeline.build(Spec("aor", 10, 4, 60), Folder(tmp_path), Local())
+    with pytest.raises(InvalidSpec, match="do not say what winning is"):
+        aegen.gym.EditGame(folder=tmp_path)
+    assert aegen.gym.EditGame(folder=tmp_path, reward="target").pairs
 
 
 def test_without_gymnasium_the_extra_is_named(run):

@@ -65,6 +65,24 @@ class ManifestRecord(Struct, frozen=True, kw_only=True):
     capped_pairs: Count = 0  # pairs whose shifted states are a sample
 
 
+class Goal(Struct, frozen=True):
+    """What winning is: the state in which the agent says DONE equals the ``target``, or is an ``equation``.
+
+    The equation must hold, without parentheses, and keep something of the source: its ``integers`` in order; the
+    ``values`` of its integers and parentheses in order; or all but a few ``edits``. Where the target is known, its
+    integers must be those of the target, whatever is kept.
+    """
+
+    wins: Literal["equation", "target"]
+    keeps: Literal["integers", "values", "edits"] | None = None
+    edits: Annotated[int, Meta(ge=0, le=MAX_STEPS)] = 0  # at most so many from the source, with ``keeps`` edits
+    integers: Annotated[int, Meta(ge=0, le=MAX_STATE)] = 0  # exactly so many, with ``keeps`` edits; 0: any number
+
+    def __post_init__(self) -> None:
+        if (self.wins == "equation") != (self.keeps is not None):
+            raise ValueError("keeps: expected what an equation keeps, and nothing for a target")
+
+
 class PairsDescription(Struct, frozen=True, kw_only=True):
     """What every shard says of itself."""
 
@@ -75,6 +93,7 @@ class PairsDescription(Struct, frozen=True, kw_only=True):
     tokens: Literal["words", "chars"]
     arithmetic: bool  # whether equation accuracy makes sense
     one_source: bool = False  # whether a target has exactly one source, so that there can be no variants
+    goal: Goal | None = None  # None: written before shards said what winning is
     spec: Provenance
     counts: dict[str, Count | list[Count] | dict[str, Count]] = {}
 

@@ -37,6 +37,7 @@ SHARD = re.compile(  # a match cannot lead out of the dataset folder
 # Limits: a writer refuses to exceed them, a reader checks them before it allocates memory.
 
 MAX_TOKEN = 1 << 12  # characters of one escaped token
+MAX_DIGITS = 1000  # of an integer in an equation
 MAX_STATE = 1 << 16  # tokens of one state
 MAX_TEXT = MAX_STATE // 2  # tokens of a source or a target: a state may hold parts of both
 MAX_STEPS = (1 << 15) - 1  # steps of one trajectory: the column is int16

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from trainer.core.format import MAX_DIGITS
+
 Tokens = Sequence[str]
-MAX_DIGITS = 1000
 
 
 def is_integer(token: str) -> bool:
