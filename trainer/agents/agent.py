@@ -86,10 +86,11 @@ class Agent:
     def edit(self, texts: str | list[str] | tuple[str, ...]) -> Game | list[Game]:
         """Edit one text, or many at once: a game for each."""
         if isinstance(texts, str):
-            return self._play([texts])[0]
-        return self._play(texts)
+            return self.play([texts])[0]
+        return self.play(texts)
 
-    def _play(self, texts: Sequence[str]) -> list[Game]:
+    def play(self, texts: Sequence[str], moves: bool = True) -> list[Game]:
+        """A game for each text; without ``moves`` nobody writes down how it went."""
         contract = self.contract
         states = [self.read(text) for text in texts]
         if not states:
@@ -98,13 +99,14 @@ class Agent:
         ids = torch.zeros(len(states), contract.max_state, dtype=torch.long)
         for row, state in enumerate(states):
             ids[row, : len(state)] = torch.tensor([contract.state_ids[token] for token in state], dtype=torch.long)
-        moves: list[list[Move]] = [[] for _ in states]
+        played: list[list[Move]] = [[] for _ in states]
 
         def watch(step: GameStep) -> None:
             for game, move in read_moves(step, contract):
-                moves[game].append(move)
+                played[game].append(move)
 
-        rollout = play(self.policy, self.environment, ids, lengths, max_steps=contract.max_steps, watch=watch)
+        watcher = watch if moves else None
+        rollout = play(self.policy, self.environment, ids, lengths, max_steps=contract.max_steps, watch=watcher)
         results = zip(rollout.states.tolist(), rollout.lengths.tolist(), rollout.verdicts.tolist(), strict=True)
         names = ("", *contract.state_tokens)
         return [
@@ -114,7 +116,7 @@ class Agent:
                 tuple(steps),
                 ending(verdict),
             )
-            for text, steps, (state, length, verdict) in zip(texts, moves, results, strict=True)
+            for text, steps, (state, length, verdict) in zip(texts, played, results, strict=True)
         ]
 
     def read(self, text: str) -> tuple[str, ...]:

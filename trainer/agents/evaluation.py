@@ -1,16 +1,26 @@
-"""Play a split with the agent of a run, and write the results into the run folder."""
+"""Play a split or an M2 file with the agent of a run, and write the results of a split into the run folder."""
 
 from __future__ import annotations
 
+import time
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from trainer.agents.agent import Agent
+from trainer.agents.lines import edit_all
 from trainer.core.files import write, write_json
 from trainer.core.format import SplitName
 from trainer.data.dataset import Dataset
-from trainer.data.encode import load_pairs
+from trainer.data.encode import Pairs, load_pairs
+from trainer.data.m2 import Annotated, read_m2
+from trainer.game.maxmatch import MaxMatch, edits_between
 from trainer.game.outcomes import Outcomes, expert_actions
+from trainer.game.play import GameStep, Rollout
 from trainer.training.run import RunFolder
 
 
@@ -19,14 +29,61 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """The accuracies; a whole split also writes ``evaluation-SPLIT.json`` and, game by game, ``outcomes-SPLIT.json``.
 
-    The outcomes are written first: a run with an evaluation has both. Results on other data are not written.
+    The outcomes are written first: a run with an evaluation has both. Results on other data are not written. Of text
+    there is also MaxMatch against the edits that lead from each source to its target.
     """
     agent, folder = Agent.from_pretrained(run, device), RunFolder(Path(run))
     dataset = Dataset(data or agent.description.dataset)
     pairs = load_pairs(dataset, split, agent.contract)
     outcomes = Outcomes(agent.contract, pairs, expert_actions(dataset, split, agent.contract, pairs))
-    result = agent.measure(dataset, split, pairs, limit, outcomes)
+    if agent.contract.arithmetic:
+        result = agent.measure(dataset, split, pairs, limit, outcomes)
+    else:
+        scored = _Scored(outcomes, pairs)
+        result = agent.measure(dataset, split, pairs, limit, scored) | {"edits": scored.score.to_json()}
     if folder.path.is_dir() and not limit and result["own"]:
         write(folder.outcomes(split), outcomes.to_json())
         write_json(folder.evaluation(split), result)
     return result
+
+
+class _Scored:
+    """Watches games for their outcomes, and compares what was edited with what should have been."""
+
+    def __init__(self, outcomes: Outcomes, pairs: Pairs) -> None:
+        self.outcomes, self.pairs, self.score = outcomes, pairs, MaxMatch()
+
+    def watch(self, step: GameStep) -> None:
+        self.outcomes.watch(step)
+
+    def ended(self, rows: range, played: Tensor, rollout: Rollout, results: dict[int, tuple[str, ...]]) -> None:
+        self.outcomes.ended(rows, played, rollout, results)
+        for row in rows:
+            source = tuple(self.pairs.sources[row])
+            gold = edits_between(source, tuple(self.pairs.targets[row]))
+            self.score.add(Annotated(source, (gold,)), tuple(results.get(row, source)))
+
+
+def evaluate_m2(run: str | Path, file: str | Path, device: str = "auto", limit: int = 0) -> dict[str, Any]:
+    """MaxMatch of the agent on the sentences of an M2 file, against all their annotators."""
+    agent = Agent.from_pretrained(run, device)
+    since = time.perf_counter()
+    held: deque[Annotated] = deque()  # sentences that are being edited
+
+    def texts() -> Iterator[str]:
+        for sentence in islice(read_m2(file), limit or None):
+            held.append(sentence)
+            yield " ".join(sentence.source)
+
+    score, unreadable = MaxMatch(), 0
+    for edited in edit_all(agent, texts(), moves=False):
+        score.add(held.popleft(), tuple(edited.text.split(" ")) if edited.text else ())
+        unreadable += bool(edited.problem)
+    seconds = time.perf_counter() - since
+    return score.to_json() | {
+        "data": str(file),
+        "weights": agent.weights,
+        "unreadable": unreadable,
+        "seconds": round(seconds, 3),
+        "sentences_per_second": round(score.sentences / max(seconds, 1e-9), 1),
+    }

@@ -5,7 +5,7 @@ Nothing heavy is imported here; each command imports what it needs.
 Imports: core, models, training, agents, publishing, sweeps, report.
 """
 
-from trainer.cli import experiments, sharing, training
+from trainer.cli import experiments, playing, sharing, training
 from trainer.cli.common import main
 
-__all__ = ["experiments", "main", "sharing", "training"]
+__all__ = ["experiments", "main", "playing", "sharing", "training"]

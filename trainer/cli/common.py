@@ -89,6 +89,7 @@ def folders(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
 
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
+FILE = click.Path(path_type=Path, dir_okay=False)
 AT_ONCE = click.IntRange(1, 1024)  # threads or processes: more than any machine has
 device_option = click.option(
     "--device",

@@ -1,11 +1,9 @@
-"""Commands that train, evaluate and run one agent, and the list of models."""
+"""Commands that train one agent, and the list of models."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +22,6 @@ from trainer.cli.common import (
 )
 from trainer.core.config import MODEL_NAMES
 from trainer.core.config import settings as all_settings
-from trainer.core.errors import Failed, InvalidText
-from trainer.core.format import visible
 from trainer.training.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -124,109 +120,6 @@ def fit(
     elif result.main:
         best = "none" if result.best is None else f"{result.best:.4f} in epoch {result.best_epoch}"
         click.echo(f"{out}: {result.updates:,} updates, best {best}, ended by {result.finished}")
-
-
-@main.command()
-@click.argument("run", shell_complete=folders)
-@click.option("--data", shell_complete=folders, show_default="the dataset of the run", help="Dataset to play.")
-@click.option(
-    "--split",
-    type=click.Choice(["train", "validation", "test"]),
-    default="test",
-    show_default=True,
-    help="Split to play.",
-)
-@click.option("--limit", type=click.IntRange(1), show_default="all", help="Play only the first pairs.")
-@device_option
-@threads_option
-@json_option
-def evaluate(
-    *,
-    run: str,
-    data: str | None,
-    split: Any,
-    limit: int | None,
-    device: str,
-    threads: int | None,
-    as_json: bool,
-) -> None:
-    """Measure the accuracy of the agent in RUN, a run folder or a hub id, on a split.
-
-    \b
-    Example: trainer evaluate runs/aor --split test
-    """
-    from trainer.agents.evaluation import evaluate_run
-
-    use_threads(threads)
-    result = evaluate_run(run, device, data, split, limit or 0)
-    if as_json:
-        click.echo(json.dumps(result))
-        return
-    for name in ("token", "sequence", "equation"):
-        if f"{name}_accuracy" in result:
-            click.echo(f"{name} accuracy{result[f'{name}_accuracy']:>18.2f} %")
-    refused = ", ".join(f"{number} {reason}" for reason, number in result["refused_because"].items())
-    click.echo(f"games              {result['pairs']:>10,}   {result['steps_per_game']:.2f} steps each")
-    click.echo(f"ended by DONE      {result['done']:>10,}   {result['limit']:,} by the limit of steps")
-    click.echo(f"refused            {result['refused']:>10,}   {refused}".rstrip())
-    if result["unreadable"]:
-        click.echo(f"unreadable         {result['unreadable']:>10,}   returned unchanged: unknown tokens or too long")
-    click.echo(f"games per second   {result['pairs_per_second']:>10,.0f}")
-
-
-def read_lines() -> list[str]:
-    """The lines of standard input."""
-    try:
-        return [line.rstrip("\r\n") for line in sys.stdin]
-    except UnicodeDecodeError as error:
-        raise InvalidText(f"standard input: not valid {error.encoding}: {error.reason}") from error
-
-
-# A text may begin with a minus: unknown options are texts.
-@main.command(context_settings={"ignore_unknown_options": True})
-@click.argument("run", shell_complete=folders)
-@click.argument("texts", nargs=-1)
-@device_option
-@json_option
-def edit(run: str, texts: tuple[str, ...], device: str, as_json: bool) -> None:
-    """Edit TEXTS, or the lines of standard input, step by step with the agent in RUN.
-
-    A text that the agent cannot read is reported, and the others are edited. The exit code is then 2, or 1 if it was
-    a line of standard input.
-
-    \b
-    Example: trainer edit runs/aor "3 6 2 9 3"
-    """
-    from trainer.agents.agent import Agent
-
-    agent = Agent.from_pretrained(run, device)
-    lines = [*texts] or read_lines()
-    readable = []
-    for number, line in enumerate(lines, 1):
-        try:
-            agent.read(line)
-            readable.append(line)
-        except InvalidText as error:
-            where = f"{'text' if texts else 'line'} {number}: " if len(lines) > 1 else ""
-            click.echo(f"Error: {where}{error}", err=True)
-    for game in agent.edit(readable):
-        if as_json:
-            moves = [vars(move) for move in game.moves]
-            click.echo(json.dumps(vars(game) | {"moves": moves}))
-            continue
-        # The stream is named, or click would write UTF-8 to a terminal that says it has ASCII alone.
-        say = partial(click.echo, file=sys.stdout)
-        say(f"     {visible(game.source)}")
-        for number, move in enumerate(game.moves):
-            said = "  ".join(
-                f"{token} {chance:.0%}" for token, chance in zip(move.action, move.probabilities, strict=True)
-            )
-            outcome = agent.marked(game, number) if move.verdict == "applied" else move.verdict
-            say(f"{number + 1:>3}  {visible(said):<36}  {visible(outcome)}")
-        why = {"done": "the agent said DONE", "limit": f"no DONE within {len(game.moves)} steps"}
-        say(f"  =  {visible(game.text)}   ({why.get(game.ended, 'refused: ' + game.ended)})")
-    if len(readable) < len(lines):
-        sys.exit(InvalidText.exit_code if texts else Failed.exit_code)
 
 
 @main.command()

@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import IO, Any
 
 REFRESH = 0.25  # seconds between two drawings of the bar
@@ -21,6 +22,19 @@ def clock(seconds: float) -> str:
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+@contextmanager
+def counter(unit: str) -> Iterator[Callable[[int], object]]:
+    """Counts what is done, on a terminal; nothing where the output goes to the same one."""
+    hidden = not sys.stderr.isatty() or sys.stdout.isatty() or os.environ.get("TERM") == "dumb"
+    if hidden:
+        yield lambda done: None
+        return
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+    with tqdm(unit=f" {unit}", file=sys.stderr, mininterval=REFRESH, dynamic_ncols=True) as bar:
+        yield bar.update
 
 
 class Reporter:
@@ -47,7 +61,7 @@ class Reporter:
         if self.quiet or not self.redraws or time.monotonic() - self.drawn < REFRESH:
             return
         if self.bar is None:
-            from tqdm import tqdm  # type: ignore[import-untyped]
+            from tqdm import tqdm
 
             size = shutil.get_terminal_size()  # tqdm draws nothing on a terminal that does not tell its size
             self.bar = tqdm(

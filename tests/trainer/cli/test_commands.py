@@ -154,7 +154,8 @@ def test_edit_shows_every_step(run):
 
 
 def test_lines_that_are_no_text_get_one_line(run):
-    assert "standard input: not valid utf-8: " in refuse("edit", run, stdin=b"3 6 2 5\n3 \xff 2\n")
+    kept = call("edit", run, stdin=b"3 \xff 2\n", code=1)
+    assert kept.stdout_bytes == b"3 \xff 2\n" and "line 1: not valid Unicode" in kept.stderr
     assert "not valid Unicode" in refuse("edit", run, "3 \udcff 2")  # as Python reads it where it escapes such bytes
 
 

@@ -88,7 +88,9 @@ def test_data_without_validation_is_refused_before_anything_is_written(insert, t
 
 def test_one_line_that_cannot_be_read_loses_no_other(run):
     result = call("edit", run, "--json", stdin="3 6 2 5\nfoo\n2 2 2 6\n", code=1)
-    assert [json.loads(line)["source"] for line in result.stdout.splitlines()] == ["3 6 2 5", "2 2 2 6"]
+    records = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [record["source"] for record in records] == ["3 6 2 5", "foo", "2 2 2 6"]
+    assert [record["text"] == "foo" for record in records] == [False, True, False]
     assert result.stderr.startswith("Error: line 2: unknown token 'foo'") and len(result.stderr.splitlines()) == 1
     assert "text 1: unknown token" in call("edit", run, "foo", "3 6 2 5", code=2).stderr
 

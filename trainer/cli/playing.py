@@ -1,0 +1,224 @@
+"""Commands that measure one agent and edit texts with it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainer.cli.common import FILE, device_option, folders, json_option, main, threads_option, use_threads
+from trainer.core.errors import Failed, InvalidConfig, InvalidText
+from trainer.core.format import visible
+from trainer.core.progress import counter
+
+if TYPE_CHECKING:
+    from trainer.agents.agent import Agent, Game
+    from trainer.agents.lines import Edited
+
+
+@main.command()
+@click.argument("run", shell_complete=folders)
+@click.option("--data", shell_complete=folders, show_default="the dataset of the run", help="Dataset to play.")
+@click.option(
+    "--split",
+    type=click.Choice(["train", "validation", "test"]),
+    default="test",
+    show_default=True,
+    help="Split to play.",
+)
+@click.option("--m2", type=FILE, help="Play the sentences of an M2 file instead: precision, recall and F0.5.")
+@click.option("--limit", type=click.IntRange(1), show_default="all", help="Play only the first pairs.")
+@device_option
+@threads_option
+@json_option
+def evaluate(
+    *,
+    run: str,
+    data: str | None,
+    split: Any,
+    m2: Path | None,
+    limit: int | None,
+    device: str,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Measure the accuracy of the agent in RUN, a run folder or a hub id, on a split.
+
+    Of text also precision, recall and F0.5 of its edits (MaxMatch), against those that lead to the targets or, with
+    --m2, against those of the annotators of an M2 file.
+
+    \b
+    Example:
+      trainer evaluate runs/aor --split test
+      trainer evaluate runs/gec --m2 wi.dev.m2
+    """
+    from trainer.agents.evaluation import evaluate_m2, evaluate_run
+
+    use_threads(threads)
+    if m2:
+        if data or given("split"):
+            raise InvalidConfig("--m2 names what to play: leave --data and --split out")
+        result = evaluate_m2(run, m2, device, limit or 0)
+        if as_json:
+            click.echo(json.dumps(result))
+        else:
+            show_edits(result)
+            rate = result["sentences_per_second"]
+            click.echo(f"sentences          {result['sentences']:>10,}   {rate:,.0f} a second")
+            if result["unreadable"]:
+                click.echo(f"unreadable         {result['unreadable']:>10,}   unchanged: unknown tokens or too long")
+        return
+    result = evaluate_run(run, device, data, split, limit or 0)
+    if as_json:
+        click.echo(json.dumps(result))
+        return
+    for name in ("token", "sequence", "equation"):
+        if f"{name}_accuracy" in result:
+            click.echo(f"{name} accuracy{result[f'{name}_accuracy']:>18.2f} %")
+    if "edits" in result:
+        show_edits(result["edits"])
+    refused = ", ".join(f"{number} {reason}" for reason, number in result["refused_because"].items())
+    click.echo(f"games              {result['pairs']:>10,}   {result['steps_per_game']:.2f} steps each")
+    click.echo(f"ended by DONE      {result['done']:>10,}   {result['limit']:,} by the limit of steps")
+    click.echo(f"refused            {result['refused']:>10,}   {refused}".rstrip())
+    if result["unreadable"]:
+        click.echo(f"unreadable         {result['unreadable']:>10,}   returned unchanged: unknown tokens or too long")
+    click.echo(f"games per second   {result['pairs_per_second']:>10,.0f}")
+
+
+def given(option: str) -> bool:
+    """Whether the user has set an option of the running command."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not None and source.name != "DEFAULT"
+
+
+def show_edits(result: Mapping[str, Any]) -> None:
+    """MaxMatch as a table: all edits, then by what they do, then by the types that annotators gave them."""
+    click.echo(f"{'edits':<20}{'precision':>11}{'recall':>9}{'F0.5':>9}{'correct':>10}{'proposed':>10}{'gold':>9}")
+    for name, row in {"all": result, **result["kinds"]}.items():
+        shares = f"{row['precision']:>11.2f}{row['recall']:>9.2f}{row['f0.5']:>9.2f}"
+        click.echo(f"  {name:<18}{shares}{row['correct']:>10,}{row['proposed']:>10,}{row['gold']:>9,}")
+    for name, row in result["types"].items():
+        click.echo(f"  {visible(name):<29}{row['recall']:>9.2f}{'':>9}{row['correct']:>10,}{'':>10}{row['gold']:>9,}")
+
+
+# A text may begin with a minus: unknown options are texts.
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("run", shell_complete=folders)
+@click.argument("texts", nargs=-1)
+@click.option("--m2", "as_m2", is_flag=True, help="Print the edits in the M2 format.")
+@click.option(
+    "--batch",
+    type=click.IntRange(1),
+    show_default="1024; 1 if standard input is a terminal",
+    help="Texts edited at once.",
+)
+@device_option
+@threads_option
+@json_option
+def edit(
+    *,
+    run: str,
+    texts: tuple[str, ...],
+    as_m2: bool,
+    batch: int | None,
+    device: str,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Edit TEXTS step by step with the agent in RUN or, without TEXTS, the lines of standard input: one line for each.
+
+    A text that the agent cannot read is reported, and the others are edited; a line of standard input is passed on
+    unchanged. The exit code is then 2, or 1 if it was a line of standard input.
+
+    \b
+    Example:
+      trainer edit runs/aor "3 6 2 9 3"
+      trainer edit runs/gec < draft.txt > better.txt
+    """
+    from trainer.agents.agent import Agent
+    from trainer.agents.lines import BATCH, edit_all
+
+    if as_m2 and as_json:
+        raise InvalidConfig("--m2 and --json: choose one")
+    use_threads(threads)
+    agent = Agent.from_pretrained(run, device)
+    if not texts:
+        if edit_lines(agent, batch, as_m2, as_json):
+            sys.exit(Failed.exit_code)
+        return
+    failed = False
+    for number, result in enumerate(edit_all(agent, texts, batch or BATCH, moves=not as_m2), 1):
+        edited = result.as_m2 if as_m2 else result
+        if edited.problem:
+            failed = True
+            where = f"text {number}: " if len(texts) > 1 else ""
+            click.echo(f"Error: {where}{edited.problem}", err=True)
+        elif as_m2:
+            click.echo(edited.to_m2(), nl=False)
+        elif as_json:
+            click.echo(as_record(edited))
+        elif edited.game:
+            show_game(agent, edited.game)
+    if failed:
+        sys.exit(InvalidText.exit_code)
+
+
+def edit_lines(agent: Agent, batch: int | None, as_m2: bool, as_json: bool) -> int:
+    """Edit standard input line by line; returns how many lines could not be read."""
+    from trainer.agents.lines import BATCH, edit_all, read_lines, to_bytes
+
+    stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
+    size = batch or (1 if sys.stdin.isatty() else BATCH)
+    endings: deque[str] = deque()  # of lines that are being edited
+
+    def lines() -> Iterator[str]:
+        for text, ending in read_lines(stdin):
+            endings.append(ending)
+            yield text
+
+    bad = 0
+    with counter("lines") as advance:
+        for number, result in enumerate(edit_all(agent, lines(), size, moves=as_json), 1):
+            edited = result.as_m2 if as_m2 else result if as_json else result.on_one_line
+            ending = endings.popleft()
+            if edited.problem:
+                bad += 1
+                click.echo(f"Error: line {number}: {edited.problem}", err=True)
+            if as_m2:
+                stdout.write(to_bytes(edited.to_m2()))
+            elif as_json:
+                stdout.write(as_record(edited).encode() + b"\n")
+            else:
+                stdout.write(to_bytes(edited.text + ending))
+            advance(1)
+            if size == 1:
+                stdout.flush()
+    stdout.flush()
+    return bad
+
+
+def as_record(edited: Edited) -> str:
+    """One line of JSON."""
+    if not edited.game:
+        return json.dumps({"source": edited.source, "text": edited.text, "moves": [], "ended": "unreadable"})
+    return json.dumps(vars(edited.game) | {"moves": [vars(move) for move in edited.game.moves]})
+
+
+def show_game(agent: Agent, game: Game) -> None:
+    """A game, step by step."""
+    # The stream is named, or click would write UTF-8 to a terminal that says it has ASCII alone.
+    say = partial(click.echo, file=sys.stdout)
+    say(f"     {visible(game.source)}")
+    for number, move in enumerate(game.moves):
+        said = "  ".join(f"{token} {chance:.0%}" for token, chance in zip(move.action, move.probabilities, strict=True))
+        outcome = agent.marked(game, number) if move.verdict == "applied" else move.verdict
+        say(f"{number + 1:>3}  {visible(said):<36}  {visible(outcome)}")
+    why = {"done": "the agent said DONE", "limit": f"no DONE within {len(game.moves)} steps"}
+    say(f"  =  {visible(game.text)}   ({why.get(game.ended, 'refused: ' + game.ended)})")
