@@ -15,7 +15,10 @@ from trainer.agents.lines import edit_all, read_lines
 from trainer.core.format import tokenize
 from trainer.data.m2 import parse_m2
 
-WORDS = ["a", "\u0065\u0301te", "👩‍👩‍👧", "שלום", "مرحبا", "POS_3", "DONE", "INSERT", "\\e", "", "\tx", "||", "x\u202ey"]
+WORDS = [
+    "a", "\u0065\u0301te", "👩‍👩‍👧", "שלום", "مرحبا",
+    "POS_3", "DONE", "INSERT", "\\e", "", "\tx", "||", "x\u202ey",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
