@@ -166,8 +166,12 @@ def plan(
 def import_(out: Path, paths: tuple[Path, ...], **settings: Any) -> tuple[Manifest, bool]:
     """Import text pairs from files, a folder in the authors' layout, or a `datasets` dataset.
 
+    There may be several M2 files. All sentences of SPLIT=FILE go to that split (train, validation or test), those of
+    other files by --ratio.
+
     \b
     Examples:
+      aegen import wi.train.m2 test=wi.dev.m2 --ratio 95/5/0 --out gec
       aegen import train.src train.tgt --tokens words --out gec
       aegen import words.csv --tokens chars --source-column wrong --target-column right --out spelling
     """

@@ -58,7 +58,7 @@ def _import(pairs: Imported, out: list[str]) -> list[str]:
     # The files of the authors' layout are found by their folder; what a program held has no file.
     unnamed = {"released": ["FOLDER"], "python": ["FILE"]}
     without = ("inputs", "kind") if pairs.kind == "python" else ("inputs",)
-    names = unnamed.get(pairs.kind) or [file.name for file in pairs.inputs]
+    names = unnamed.get(pairs.kind) or [file.argument for file in pairs.inputs]
     return ["import", *names, *_options(asdict(pairs), _defaults(Import), *without, kind=Imported), *out]
 
 

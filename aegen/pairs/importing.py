@@ -108,7 +108,7 @@ class Import:
         return join_state(tokens)
 
     def _split_of(self, row: Row, source: str, target: str) -> str:
-        if row.split and not self.shares:
+        if row.split and (row.named or not self.shares):
             return row.split
         shares = self.shares or (70, 15, 15)
         by = {"source": source, "target": target, "pair": f"{source}\x1f{target}"}[self.split_by]

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import repeat, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -96,6 +96,7 @@ class M2:
 
     path: Path
     annotator: int = 0
+    split: str | None = None  # to which all sentences go
     kind: ClassVar[str] = "m2"
 
     @property
@@ -126,7 +127,8 @@ class M2:
                     return Row(where, problem=trouble)
                 if edit:
                     edits.append(edit)
-        return self._corrected(Row(block[0][0], source=block[0][1][2:]), edits)
+        row = Row(block[0][0], source=block[0][1][2:], split=self.split, named=self.split is not None)
+        return self._corrected(row, edits)
 
     def _edit(self, text: str) -> tuple[tuple[int, int, list[str]] | None, str]:
         fields = text[2:].split("|||")
@@ -151,7 +153,29 @@ class M2:
         return replace(row, target=" ".join(target + words[reached:]))
 
     def inputs(self) -> tuple[InputFile, ...]:
-        return digests(self.path)
+        return tuple(replace(file, split=self.split) for file in digests(self.path))
+
+
+@dataclass(frozen=True)
+class Several:
+    """Files of one format, one after the other."""
+
+    parts: tuple[M2, ...]
+
+    @property
+    def kind(self) -> str:
+        return self.parts[0].kind
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return self.parts[0].options
+
+    def rows(self) -> Iterator[Row]:
+        for part in self.parts:
+            yield from part.rows()
+
+    def inputs(self) -> tuple[InputFile, ...]:
+        return tuple(file for part in self.parts for file in part.inputs())
 
 
 @dataclass(frozen=True)
@@ -219,9 +243,10 @@ KINDS = ("auto", "released", "parallel", "csv", "tsv", "jsonl", "parquet", "m2",
 
 def open_reader(wanted: Import) -> Reader:
     """The reader for these paths: by the asked kind, or by what they look like."""
-    paths, kind = wanted.paths, wanted.kind
     if wanted.pairs is not None:
         return Memory(wanted.pairs)
+    splits, paths = zip(*map(named_split, wanted.paths), strict=True)
+    kind = wanted.kind
     if kind not in KINDS:
         raise InvalidSpec(f"kind={kind}: expected one of {', '.join(KINDS)}")
     for path in paths:
@@ -229,7 +254,9 @@ def open_reader(wanted: Import) -> Reader:
             raise InvalidSpec(f"{path}: import reads its input several times, which a pipe does not allow; use a file")
     if kind == "auto":
         kind = _guess(paths)
-    if len(paths) != (2 if kind == "parallel" else 1):
+    if any(splits) and kind != "m2":
+        raise InvalidSpec(f"{wanted.paths[0]}: only M2 files can be named by their split, not {kind}")
+    if len(paths) != (2 if kind == "parallel" else 1) and kind != "m2":
         raise InvalidSpec(f"{kind} takes {'two files' if kind == 'parallel' else 'one path'}, not {len(paths)}")
     match kind:
         case "parallel":
@@ -237,13 +264,25 @@ def open_reader(wanted: Import) -> Reader:
         case "released":
             return Released(paths[0])
         case "m2":
-            return M2(paths[0], wanted.annotator)
+            return Several(tuple(M2(*each) for each in zip(paths, repeat(wanted.annotator), splits, strict=False)))
         case "datasets":
             return HubDataset(str(paths[0]), wanted.source_column, wanted.target_column)
     return Table(paths[0], kind, wanted.source_column, wanted.target_column)
 
 
+def named_split(path: Path) -> tuple[str | None, Path]:
+    """The split that an argument names, if it names one, and the path.
+
+    >>> named_split(Path("validation=data/dev.m2"))
+    ('validation', PosixPath('data/dev.m2'))
+    """
+    split, mark, rest = str(path).partition("=")
+    return (split, Path(rest)) if mark and split in SPLITS and rest and not path.exists() else (None, path)
+
+
 def _guess(paths: tuple[Path, ...]) -> str:
+    if all(path.suffix == ".m2" for path in paths) and len(paths) > 1:
+        return "m2"
     if len(paths) == 2:
         return "parallel"
     path = paths[0]

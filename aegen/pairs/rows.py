@@ -23,6 +23,7 @@ class Row:
     target: str = ""
     split: str | None = None
     problem: str = ""
+    named: bool = False  # whether the user named the split
 
 
 class Reader(Protocol):

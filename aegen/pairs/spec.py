@@ -117,6 +117,12 @@ class InputFile:
 
     name: str
     sha256: str  # of ``datasets`` its fingerprint, which that package makes in its own way
+    split: str | None = None  # to which all of its pairs go
+
+    @property
+    def argument(self) -> str:
+        """The file as a command names it."""
+        return f"{self.split}={self.name}" if self.split else self.name
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,15 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from aegen.core.errors import AegenError, BadData, FolderConflict, InvalidSpec
-from aegen.core.format import MANIFEST, detokenize, split_state
+from aegen.core.format import MANIFEST, SPLITS, detokenize, split_state
+from aegen.dataset.commands import commands
 from aegen.dataset.folder import Folder
 from aegen.dataset.show import draw_pairs, draw_trajectories
 from aegen.dataset.stats import stats
@@ -160,6 +162,31 @@ def test_bad_rows_of_a_table_are_skipped_and_counted(line, tmp_path):
         bring(tmp_path, tmp_path / "a.csv")
     _, manifest, wanted = bring(tmp_path, tmp_path / "a.csv", skip_bad=True)
     assert manifest.rows("pairs") == 2 and sum(wanted.skipped.values()) == 1
+
+
+def test_several_m2_files_go_to_the_splits_that_name_them(tmp_path):
+    for name in ("one", "two", "dev", "held"):
+        (tmp_path / f"{name}.m2").write_text("".join(f"S {name} {n}\n\n" for n in range(40)))
+    paths = [tmp_path / "one.m2", tmp_path / "two.m2", tmp_path / "validation=dev.m2", tmp_path / "test=held.m2"]
+    named = [Path(f"{path.name.split('=')[0]}={tmp_path / path.name.split('=')[1]}") for path in paths[2:]]
+    folder, manifest, _ = bring(tmp_path, *paths[:2], *named, ratio="50/50/0")
+    held = {split: {text.split()[0] for text, _ in texts(folder, manifest, split=split)} for split in SPLITS}
+    assert held == {"train": {"one", "two"}, "validation": {"one", "two", "dev"}, "test": {"held"}}
+    assert manifest.rows("pairs") == 160
+    made = manifest.recipe.pairs
+    assert [file.split for file in made.inputs] == [None, None, "validation", "test"]
+    (again,) = commands(manifest.recipe)
+    assert "import one.m2 two.m2 validation=dev.m2 test=held.m2 --kind m2 --ratio 50/50/0" in again
+
+
+def test_only_m2_files_are_named_by_their_split(tmp_path):
+    write(tmp_path / "a.csv", ["source,target", "a,b"])
+    with pytest.raises(InvalidSpec, match="only M2 files can be named by their split, not csv"):
+        bring(tmp_path, Path(f"train={tmp_path / 'a.csv'}"))
+    odd = tmp_path / "train=a.m2"  # a name like any other
+    odd.write_text("S a\n")
+    folder, manifest, _ = bring(tmp_path, odd, ratio="0/0/100")
+    assert texts(folder, manifest, split="test") == [("a", "a")]
 
 
 def test_a_bad_line_of_m2_spoils_its_own_sentence_only(tmp_path):
