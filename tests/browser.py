@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import json
 import os
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,7 +22,7 @@ PATIENCE = 120  # seconds, on a machine that has other things to do
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-    "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--remote-debugging-pipe",
 )  # fmt: skip
 
 
@@ -90,14 +92,18 @@ class Browser:
                     raise Refused(f"{method}: {answer['error']}")
                 return answer["result"]
 
-    def open(self, path: Path) -> None:
-        """Load a file and wait until everything in it is there."""
-        where = path.resolve().as_uri()
+    def open(self, page: Path | str) -> None:
+        """Load a file or an address and wait until everything in it is there."""
+        where = page if isinstance(page, str) else page.resolve().as_uri()
+        self.session = None
         target = self.call("Target.createTarget", url=where)["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._wait(lambda: self._loaded(where), "the page does not load")
+
+    def _wait(self, happened: Callable[[], bool], otherwise: str) -> None:
         until = time.monotonic() + PATIENCE
-        while not self._loaded(where):
-            assert time.monotonic() < until, "the page does not load"
+        while not happened():
+            assert time.monotonic() < until, otherwise
             time.sleep(0.05)
 
     def _loaded(self, where: str) -> bool:
@@ -112,3 +118,31 @@ class Browser:
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
+
+    def wait_for(self, expression: str) -> None:
+        """Wait until an expression is true."""
+        self._wait(lambda: bool(self.ask(expression)), f"never true: {expression}")
+
+    def write(self, box: str, text: str) -> None:
+        """Type a text into an element in place of what is there, as a person does."""
+        self.ask(f"document.querySelector({json.dumps(box)}).select()")
+        self.ask(f"document.querySelector({json.dumps(box)}).focus()")
+        self.call("Input.insertText", text=text)
+
+    def press(self, key: str, code: int) -> None:
+        """Press a key; its code is that of JavaScript."""
+        text = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text)
+
+    def look(self, width: int, dark: bool = False, height: int = 800) -> None:
+        """Show the page in a window of this size, in light or dark colours."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def picture(self, whole: bool = False) -> bytes:
+        """What one sees as a PNG, or the whole page."""
+        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        return base64.b64decode(answer["data"])

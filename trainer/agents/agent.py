@@ -21,12 +21,13 @@ import torch
 from trainer.core.device import Runtime, find_device
 from trainer.core.errors import BadData, InvalidText
 from trainer.core.files import digest
-from trainer.core.format import DELETE, SplitName, detokenize, tokenize
+from trainer.core.format import SplitName, detokenize, tokenize
 from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset
 from trainer.data.encode import Pairs, load_pairs
 from trainer.data.hub import HubFiles, hub_id
 from trainer.data.places import check_url
+from trainer.game.marks import of_edit
 from trainer.game.moves import Move, read_moves
 from trainer.game.play import GameStep, Observer, ending, play, score
 from trainer.game.rules import rules_of
@@ -147,9 +148,9 @@ class Agent:
         state = after if after is not None else tokenize(game.text, self.contract.tokens)
         if self.contract.game != "edits":  # many places at once
             return detokenize(state, self.contract.tokens)
-        part = dict(zip(self.contract.slots, move.action, strict=True))
-        start = int(part.get("left", part.get("position", "POS_0"))[4:])
-        stop = start + (part.get("operation") != DELETE)
+        changed = of_edit(self.contract.slots, move.action)
+        start = (changed.written or changed.removed)[0]
+        stop = start + len(changed.written)
         pieces = (state[:start], state[start:stop], state[stop:])
         before, new, rest = (detokenize(piece, self.contract.tokens) for piece in pieces)
         separator = " " if self.contract.tokens == "words" else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pyarrow.compute as pc
@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from torch import Tensor
 
 from trainer.core.errors import BadData
-from trainer.core.format import DONE, KEEP, POSITION, REPLACE, STEP_COLUMNS, SplitName
+from trainer.core.format import DONE, KEEP, MAX_STATE, POSITION, REPLACE, STEP_COLUMNS, SplitName
 from trainer.core.records import MAX_BYTES
 from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset, Shard
@@ -38,6 +38,7 @@ UNREADABLE = "unreadable"
 FAILURES = ("wrong position", "wrong token", "stopped early", "never stopped", "refused", UNREADABLE)
 
 Actions = list[tuple[str, ...]]
+Place = Annotated[int, Meta(ge=0, lt=MAX_STATE)]
 
 
 class Outcome(Struct, frozen=True, omit_defaults=True):
@@ -52,12 +53,14 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
 
 
 class MoveRecord(Struct, frozen=True):
-    """One step of a game."""
+    """One step of a game; ``removed`` are places in its state, ``written`` places in the next one."""
 
     state: str
     action: list[str]
     chances: list[float]
     verdict: str
+    removed: list[Place] = []
+    written: list[Place] = []
 
     def __post_init__(self) -> None:
         if len(self.action) != len(self.chances):
@@ -73,6 +76,7 @@ class GameRecord(Struct, frozen=True):
     right: bool
     failure: str
     moves: list[MoveRecord]
+    tokens: Literal["words", "chars"] = "words"
 
 
 class OutcomesRecord(Struct, frozen=True):
@@ -216,10 +220,13 @@ class Outcomes:
                 list(move.action),
                 [round(chance, 4) for chance in move.probabilities],
                 move.verdict,
+                [*move.removed],
+                [*move.written],
             )
             for move in moves
         ]
-        return GameRecord(outcome.source, outcome.target, " ".join(predicted), outcome.right, outcome.failure, steps)
+        said, tokens = " ".join(predicted), self.contract.tokens
+        return GameRecord(outcome.source, outcome.target, said, outcome.right, outcome.failure, steps, tokens)
 
     def to_json(self) -> bytes:
         """The content of ``outcomes-SPLIT.json``."""

@@ -1,0 +1,88 @@
+"""Games as the stepper shows them, and the files that a page with a stepper needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+from msgspec import Struct
+
+from trainer.core.format import detokenize, split_state, unescape, visible
+from trainer.game.accuracy import equation_holds
+from trainer.game.outcomes import GameRecord
+
+
+class ShownMove(Struct, frozen=True):
+    """One step: tokens as a person reads them, and the places of the edit."""
+
+    state: list[str]
+    action: list[str]
+    verdict: str
+    probabilities: list[float]
+    removed: Sequence[int] = ()
+    written: Sequence[int] = ()
+    holds: bool | None = None  # the equation; None: not arithmetic
+
+
+class ShownGame(Struct, frozen=True):
+    """A game; ``source`` and ``text`` are the whole texts before and after it."""
+
+    source: str
+    text: str
+    tokens: Literal["words", "chars"]
+    moves: list[ShownMove]
+    result: list[str]
+    ended: str  # "done", "limit", or the reason of a refusal
+    holds: bool | None = None
+    right: bool | None = None  # None: no target to compare with
+    failure: str = ""
+    target: str | None = None
+
+
+def shown(tokens: Iterable[str]) -> list[str]:
+    r"""Tokens as a person reads them: what cannot be printed is escaped.
+
+    >>> shown(["a", "\\s", "\\u202e"])
+    ['a', ' ', '\\u202e']
+    """
+    return [visible(unescape(token)) for token in tokens]
+
+
+def holds(tokens: tuple[str, ...]) -> bool:
+    """Whether tokens are an equation that is right, whatever was wanted.
+
+    >>> holds(("2", "+", "3", "=", "5")), holds(("2", "3", "5"))
+    (True, False)
+    """
+    return equation_holds(tokens, tokens)
+
+
+def recorded(game: GameRecord) -> ShownGame:
+    """A game that an evaluation has kept."""
+    moves = [
+        ShownMove(
+            shown(split_state(move.state)), shown(move.action), move.verdict, move.chances, move.removed, move.written
+        )
+        for move in game.moves
+    ]
+    source, target, predicted = (split_state(text) for text in (game.source, game.target, game.predicted))
+    verdict = game.moves[-1].verdict if game.moves else "done"
+    return ShownGame(
+        source=visible(detokenize(source, game.tokens)),
+        text=visible(detokenize(predicted, game.tokens)),
+        tokens=game.tokens,
+        moves=moves,
+        result=shown(predicted),
+        ended="limit" if verdict == "applied" else verdict,
+        right=game.right,
+        failure=game.failure,
+        target=visible(detokenize(target, game.tokens)),
+    )
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a file that pages share: ``page.css``, ``stepper.css``, ``stepper.js``."""
+    return (files("trainer.pages") / "static" / name).read_text(encoding="utf-8")
