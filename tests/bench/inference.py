@@ -35,12 +35,12 @@ def deciders(agent: Encoded, states: Tensor, lengths: Tensor) -> tuple[Callable[
     encoded = agent.encoder(states, lengths)
 
     def whole() -> Tensor:
-        return agent.decide(states, lengths)
+        return agent.scores(states, lengths)
 
     def decoder() -> Tensor:
         encoder, agent.encoder.forward = agent.encoder.forward, lambda *_: encoded  # type: ignore[method-assign]
         try:
-            return agent.decide(states, lengths)
+            return agent.scores(states, lengths)
         finally:
             agent.encoder.forward = encoder  # type: ignore[method-assign]
 

@@ -21,8 +21,8 @@ from aegen.pipeline.build import build
 from trainer.core.device import Runtime, keep_freed_memory
 from trainer.data.batches import MemorySampler
 from trainer.data.dataset import Dataset
+from trainer.models.policy import negative_log_likelihood
 from trainer.models.zoo import build_model, open_demonstrations
-from trainer.training.loop import negative_log_likelihood
 from trainer.training.presets import preset
 
 SIZES = ((128, 128, 30), (512, 256, 3))  # width, batch, updates

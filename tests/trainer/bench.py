@@ -42,7 +42,7 @@ def plain_loop(agent, pairs):
         for row, state in enumerate(states):
             ids[row, : len(state)] = torch.tensor([contract.state_ids[token] for token in state], dtype=torch.long)
         lengths = torch.tensor([len(state) for state in states])
-        actions = policy.decide(ids, lengths).argmax(-1).tolist()
+        actions = policy.scores(ids, lengths).argmax(-1).tolist()
         for row, action in enumerate(actions):
             if not finished[row]:
                 said = [names[token] for token in action]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import ClassVar
 
 from msgspec import structs
 
@@ -16,6 +17,8 @@ from trainer.core.records import convert, plain
 
 class Contract(StepsDescription, frozen=True, kw_only=True, dict=True):
     """Vocabularies, the slots of an action, and sizes."""
+
+    open: ClassVar[bool] = False  # whether states may have any words and any length
 
     @classmethod
     def parse(cls, values: object, where: object) -> Contract:
@@ -60,9 +63,108 @@ class Contract(StepsDescription, frozen=True, kw_only=True, dict=True):
         return {token: index for index, token in enumerate(self.state_tokens, start=1)}
 
     @property
+    def names(self) -> Sequence[str]:
+        """State token by id; 0 is the padding."""
+        return ("", *self.state_tokens)
+
+    def word_id(self, word: str) -> int:
+        """The id of a state token."""
+        return self.state_ids[word]
+
+    @property
+    def longest(self) -> int:
+        """The most tokens of a state."""
+        return self.max_state
+
+    @property
+    def action_bound(self) -> int:
+        """More than the largest action id."""
+        return len(self.actions)
+
+    def action_names(self, ids: Iterable[int]) -> list[str]:
+        """The tokens of an action; the id after the vocabulary is a model's BOS."""
+        return [self.actions[one] if one < len(self.actions) else "BOS" for one in ids]
+
+    def most_steps(self, length: int) -> int:
+        """The most actions of a game that begins with a state of some length."""
+        return self.max_steps
+
+    @property
     def operations(self) -> tuple[str, ...]:
         """The operations that occur."""
         return tuple(token for token in self.action_tokens if token in OPERATIONS)
+
+
+SPECIAL = (DONE, *OPERATIONS)  # the first action ids of an open contract; words follow,
+POSITIONS = 1 << 30  # and from here on positions, without end
+
+
+class OpenContract(Contract, frozen=True, kw_only=True, dict=True):
+    """The same for an agent that reads any words: ids go on after the contract's own tokens, as words are met.
+
+    Its actions are numbered without a vocabulary: DONE and the operations, every word, every position.
+
+    >>> contract = OpenContract(
+    ...     config="expert", split="train", task="text", tokens="words", arithmetic=False, spec={},
+    ...     metric="levenshtein", backend={}, design="edit", slots=("operation", "position", "token"),
+    ...     state_tokens=("a", "b"), action_tokens=("DONE",), writable=("a", "b"), max_state=2, action_length=3,
+    ...     max_steps=2)
+    >>> [contract.word_id(word) for word in ("b", "new", "b", "newer", "new")]
+    [2, 3, 2, 4, 3]
+    >>> contract.action_names([contract.action_id(token) for token in ("REPLACE", "POS_100000", "newer")])
+    ['REPLACE', 'POS_100000', 'newer']
+    """
+
+    open: ClassVar[bool] = True
+
+    @cached_property
+    def state_ids(self) -> dict[str, int]:
+        return {token: index for index, token in enumerate(self.state_tokens, start=1)}
+
+    @cached_property
+    def names(self) -> list[str]:
+        return ["", *self.state_tokens]
+
+    def word_id(self, word: str) -> int:
+        """The id of a word, a new one if it has not been met."""
+        found = self.state_ids.get(word)
+        if found is None:
+            found = self.state_ids[word] = len(self.names)
+            self.names.append(word)
+        return found
+
+    def action_id(self, token: str | None) -> int:
+        """The id of an action token; -1 for what cannot be one."""
+        if not token:
+            return -1
+        if token in SPECIAL:
+            return SPECIAL.index(token)
+        if position := POSITION.fullmatch(token):
+            place = int(position[1])
+            return POSITIONS + place if place < POSITIONS else -1
+        return len(SPECIAL) - 1 + self.word_id(token)
+
+    @property
+    def longest(self) -> int:
+        return POSITIONS
+
+    @property
+    def action_bound(self) -> int:
+        return 2 * POSITIONS
+
+    def action_names(self, ids: Iterable[int]) -> list[str]:
+        return [
+            f"POS_{one - POSITIONS}"
+            if one >= POSITIONS
+            else SPECIAL[one]
+            if one < len(SPECIAL)
+            else self.names[one - len(SPECIAL) + 1]
+            for one in ids
+        ]
+
+    def most_steps(self, length: int) -> int:
+        """As many as in training, or for a longer text one for each token."""
+        return max(self.max_steps, length)
 
 
 def merge(described: Iterable[tuple[str, Contract]]) -> Contract:

@@ -46,13 +46,16 @@ class Demonstrations:
     streamable: bool = True  # whether the agent could read them in parts
 
     @classmethod
-    def open(cls, dataset: Dataset, shards: Shards, streamable: bool = True) -> Demonstrations:
+    def open(
+        cls, dataset: Dataset, shards: Shards, streamable: bool = True, contract_type: type[Contract] = Contract
+    ) -> Demonstrations:
         """Find the shards, and what they declare together."""
         configs = find_configs(dataset, shards)
         if shards == "pairs":
             footers = dataset.footers("pairs", "train")
             return cls(dataset, configs, footers, text_contract(dataset, footers), streamable)
-        return cls(dataset, configs, *dataset.open_steps(configs, "train"), streamable)
+        footers, contract = dataset.open_steps(configs, "train")
+        return cls(dataset, configs, footers, contract_type.of(contract, dataset.where), streamable)
 
     @property
     def where(self) -> str:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from trainer.core.errors import BadData, one_line
 from trainer.core.format import KEEP, PAIR_COLUMNS, STEP_COLUMNS, SplitName, split_state
-from trainer.data.contract import Contract
+from trainer.data.contract import POSITIONS, SPECIAL, Contract, OpenContract
 from trainer.data.dataset import DAMAGED, MAX_TABLE, Dataset, Footer, leading
 
 Array = npt.NDArray[Any]
@@ -104,19 +104,32 @@ def count_tokens(texts: pa.Array) -> Array:
 
 def encode_texts(texts: pa.Array, contract: Contract, where: str) -> tuple[Array, Array, Array]:
     """Token strings as ids (rows, m) and lengths (rows), and which rows the contract can express."""
-    kind = np.dtype(np.int16 if len(contract.state_tokens) < 1 << 15 else np.int32)
-    check_size(len(texts), contract.max_state * kind.itemsize, where)
     lengths = count_tokens(texts)
-    readable = lengths <= contract.max_state
+    width = max(int(lengths.max(initial=0)), 1) if contract.open else contract.max_state
+    kind = np.dtype(np.int16 if not contract.open and len(contract.state_tokens) < 1 << 15 else np.int32)
+    check_size(len(texts), width * kind.itemsize, where)
+    readable = lengths <= width
     lengths = np.where(readable, lengths, 0)
-    states = np.zeros((len(texts), contract.max_state), dtype=kind)
-    known = pa.array(contract.state_tokens, texts.type)
-    for part in parts_of(len(texts), contract.max_state):
+    states = np.zeros((len(texts), width), dtype=kind)
+    if isinstance(contract, OpenContract):
+        meet(texts, contract)
+    known = pa.array(contract.names[1:], texts.type)
+    for part in parts_of(len(texts), width):
         # Texts that are too long are not looked up, so a part has no more tokens than cells.
         short = pc.if_else(pa.array(readable[part]), texts[part], pa.scalar("", texts.type))
         lengths[part], fits = fill(states[part], short, lengths[part], known)
         readable[part] &= fits
     return states, lengths.astype(np.int32), readable
+
+
+def meet(texts: pa.Array, contract: OpenContract) -> None:
+    """Number the words of some texts that were not met before, in their order."""
+    known = pa.array(contract.names[1:], texts.type)
+    for first in range(0, len(texts), PART >> 8):
+        words = pc.unique(pc.split_pattern(texts[first : first + (PART >> 8)], " ").flatten())
+        for word in words.filter(pc.invert(pc.is_in(words, value_set=known))).to_pylist():
+            if word:  # an empty text is split into one
+                contract.word_id(word)
 
 
 def parts_of(rows: int, width: int) -> Iterator[slice]:
@@ -147,6 +160,11 @@ def encode_actions(actions: pa.Array, contract: Contract, where: str) -> tuple[A
     if not np.array_equal(lengths, np.full(len(actions), n)):
         raise BadData(f"{where}: every action must have {n} tokens")
     flat = actions.flatten()
+    if isinstance(contract, OpenContract):
+        coded = flat.dictionary_encode(null_encoding="encode")
+        table = np.array([contract.action_id(token) for token in coded.dictionary.to_pylist()], dtype=np.int64)
+        ids = table[coded.indices.to_numpy(zero_copy_only=False)].reshape(-1, n)
+        return ids, (ids >= 0).all(axis=1)
     found = pc.fill_null(pc.index_in(flat, value_set=pa.array(contract.actions, flat.type)), -1)
     ids = found.to_numpy(zero_copy_only=False).reshape(-1, n)
     return ids, (ids >= 0).all(axis=1)
@@ -191,6 +209,10 @@ def encode_steps(table: pa.Table, contract: Contract, where: str, strict: bool =
     except DAMAGED as error:
         raise BadData(f"{where}: {one_line(error)}") from error
     fits = readable[state_of] & sayable
+    if strict and contract.open:  # a shard's own rows have the words that it declares, even if any could be read
+        known = len(contract.state_tokens)
+        fits &= (states.max(axis=1, initial=0) <= known)[state_of] & (lengths <= contract.max_state)[state_of]
+        fits &= ((actions < known + len(SPECIAL)) | (actions >= POSITIONS)).all(axis=1)
     if strict and not fits.all():
         row = int(np.argmin(fits))
         shown = f"state {str(table['state'][row])[:40]!r}, action {table['action'][row].as_py()}"
@@ -198,7 +220,7 @@ def encode_steps(table: pa.Table, contract: Contract, where: str, strict: bool =
     begins = np.ones(len(pair), dtype=bool)
     begins[1:] = (pair[1:] != pair[:-1]) | (origin[1:] != origin[:-1]) | (step[1:] == 0)
     trajectory = begins.cumsum()[fits]
-    first, taken = number_steps(state_of[fits], actions[fits], len(contract.actions))
+    first, taken = number_steps(state_of[fits], actions[fits], contract.action_bound)
     starts = np.flatnonzero(np.diff(trajectory, prepend=-1))
     return Steps(
         states=torch.from_numpy(states),
@@ -255,8 +277,10 @@ def load_pairs(dataset: Dataset, split: SplitName, contract: Contract, rows: int
         raise BadData(f"{where}: null value in a row")
     if not len(table):
         raise BadData(f"{where}: no rows")
-    check_size(len(table), GAME * contract.max_state, where)
+    if not contract.open:
+        check_size(len(table), GAME * contract.max_state, where)
     states, lengths, playable = encode_texts(one_chunk(table["source"]), contract, where)
+    check_size(len(table), GAME * states.shape[1], where)
     sources, targets = split_texts(table, where)
     return Pairs(
         sources=sources,

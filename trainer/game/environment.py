@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from trainer.core.format import DELETE, DONE, INSERT, POSITION, REPLACE, Refusal
-from trainer.data.contract import Contract
+from trainer.data.contract import POSITIONS, SPECIAL, Contract
 
 REASONS = ("applied", "done", *Refusal)  # as the data side and people write them
 
@@ -93,16 +93,18 @@ class Environment:
         """Where in an action a slot is."""
         return self.slots.index(name)
 
+    def read(self, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What action tokens are, their positions or state tokens, and whether these may be written."""
+        return self.kinds[actions], self.values[actions], self.writable[actions]
+
     def step(self, states: Tensor, lengths: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Play one action per row: new states (b, up to m + 1), new lengths (b), verdicts (b).
 
         The padding of ``states`` is 0, and stays so.
         """
-        kinds = self.kinds[actions]  # (b, n)
-        values = self.values[actions]
+        kinds, values, writable = self.read(actions)  # (b, n)
         done = kinds == Kind.DONE
-        edits, wrong_kind, two_positions, out_of_range = self._decode(kinds, values, lengths)
-        token = actions[:, self.slot("token")]
+        edits, wrong_kind, two_positions, out_of_range = self.decode(kinds, values, lengths)
         removed = edits.stop - edits.start
         result = lengths - removed + edits.writes
         checks = (
@@ -111,7 +113,7 @@ class Environment:
             (Verdict.WRONG_KIND, wrong_kind),
             (Verdict.DELETE_TWO_POSITIONS, two_positions),
             (Verdict.OUT_OF_RANGE, out_of_range),
-            (Verdict.NOT_WRITABLE, edits.writes & ~self.writable[token]),
+            (Verdict.NOT_WRITABLE, edits.writes & ~writable[:, self.slot("token")]),
             (Verdict.TOO_LONG, result > self.max_state),
         )
         verdicts = torch.full_like(lengths, int(Verdict.APPLIED))
@@ -126,7 +128,7 @@ class Environment:
         )
         return *splice(states, lengths, edits, self.max_state), verdicts
 
-    def _decode(self, kinds: Tensor, values: Tensor, lengths: Tensor) -> tuple[Splices, Tensor, Tensor, Tensor]:
+    def decode(self, kinds: Tensor, values: Tensor, lengths: Tensor) -> tuple[Splices, Tensor, Tensor, Tensor]:
         """The splices that actions mean; which are of a wrong kind, delete two positions, or lie outside."""
         at = self.slot("token")
         is_token, new = kinds[:, at] == Kind.TOKEN, values[:, at]
@@ -147,6 +149,21 @@ class Environment:
         wrong = wrong | ~(inserts | deletes | replaces) | torch.where(deletes, ~repeats, ~is_token)
         outside = torch.where(inserts, start > lengths, start >= lengths)
         return Splices(start, start + ~inserts, new, ~deletes), wrong, deletes & (new != start), outside
+
+
+class OpenEnvironment(Environment):
+    """The same rules for states of any words and any length: every word may be written, and no state is too long."""
+
+    def __init__(self, contract: Contract, device: torch.device | str = "cpu") -> None:
+        self.slots, self.max_state = contract.slots, contract.longest
+        self.kinds = torch.tensor([WORDS[token] for token in SPECIAL], device=device)
+
+    def read(self, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        position, special = actions >= POSITIONS, actions < len(SPECIAL)
+        word = torch.where(position, int(Kind.POSITION), int(Kind.TOKEN))
+        kinds = torch.where(special, self.kinds[actions.clamp(max=len(SPECIAL) - 1)], word)
+        values = torch.where(position, actions - POSITIONS, (actions - len(SPECIAL) + 1).clamp(min=0))
+        return kinds, values, kinds == int(Kind.TOKEN)
 
 
 def splice(states: Tensor, lengths: Tensor, edits: Splices, max_state: int) -> tuple[Tensor, Tensor]:

@@ -29,13 +29,13 @@ class Move:
 
 def read_moves(step: GameStep, contract: Contract, most: int | None = None) -> Iterator[tuple[int, Move]]:
     """The number of each game and its move; with ``most`` only of the first games."""
-    words, names = ("", *contract.state_tokens), (*contract.actions, "BOS")
+    words = contract.names
     for row, game in enumerate(step.games.tolist()):
         if most is not None and game >= most:
             continue
         length = int(step.lengths[row])
         state = tuple(words[token] for token in step.states[row, :length].tolist())
-        action = without_padding(contract, [names[token] for token in step.actions[row].tolist()], length)
+        action = without_padding(contract, contract.action_names(step.actions[row].tolist()), length)
         chances = tuple(step.probabilities[row].tolist())[: len(action)]
         verdict = Verdict(int(step.verdicts[row]))
         changes = verdict == Verdict.APPLIED or (verdict == Verdict.DONE and contract.game == "text")

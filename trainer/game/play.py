@@ -6,12 +6,13 @@ finished game leaves the batch, and games of similar length are decided together
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from trainer.data.contract import Contract
 from trainer.data.encode import Pairs
@@ -22,6 +23,39 @@ from trainer.game.rules import Rules
 CHUNK = 1024  # games played at once
 
 
+@dataclass(frozen=True)
+class Decision:
+    """What an agent does next: k actions for each state, to be played in this order.
+
+    They belong to one state, so each is to the left of those before it, which leaves its positions as they were.
+    """
+
+    actions: Tensor  # (b, k, n)
+    chances: Tensor  # (b, k, n) of each action token
+    counts: Tensor | None = None  # (b) how many of the k are played, at least 1; None: all
+
+    @classmethod
+    def best(cls, scores: Tensor) -> Decision:
+        """One action: of scores (b, n, v) the best token of each slot."""
+        actions = scores.argmax(-1)
+        return cls(actions[:, None], scores.softmax(-1).gather(-1, actions[..., None])[..., 0][:, None])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Decision], order: Tensor) -> Decision:
+        """The decisions for some rows each, put where ``order`` says."""
+
+        def join(tensors: Sequence[Tensor]) -> Tensor:
+            whole = torch.cat(list(tensors))
+            return torch.empty_like(whole).index_copy_(0, order.to(whole.device), whole)
+
+        counts = [part.counts for part in parts if part.counts is not None]
+        return cls(
+            join([part.actions for part in parts]),
+            join([part.chances for part in parts]),
+            join(counts) if counts else None,
+        )
+
+
 class Player(Protocol):
     """What a game asks of an agent."""
 
@@ -29,8 +63,8 @@ class Player(Protocol):
     def group(self) -> int:
         """Games of similar length that are decided at once."""
 
-    def decide(self, states: Tensor, lengths: Tensor) -> Tensor:
-        """Scores (b, n, v) of the action tokens for states (b, m); lengths (b) are on the CPU."""
+    def decide(self, states: Tensor, lengths: Tensor, edits: int = 1) -> Decision:
+        """The actions of the next round for states (b, m), at most ``edits`` of each; lengths (b) are on the CPU."""
 
     def train(self, mode: bool = True) -> object:
         """Switch between training and inference."""
@@ -46,6 +80,7 @@ class GameStep:
     actions: Tensor  # (b, n)
     probabilities: Tensor  # (b, n) of each action token
     verdicts: Tensor  # (b)
+    after: tuple[Tensor, Tensor]  # states and lengths of all games of the round, on the device
 
 
 @dataclass(frozen=True)
@@ -58,17 +93,16 @@ class Rollout:
     verdicts: Tensor  # (b) of the last action; APPLIED means that the steps ran out
 
 
-def act(policy: Player, states: Tensor, lengths: Tensor) -> Tensor:
-    """The scores (b, n, v) of an agent, with states of similar length decided together; lengths on the CPU."""
+def act(policy: Player, states: Tensor, lengths: Tensor, edits: int = 1) -> Decision:
+    """The decisions of an agent, with states of similar length decided together; lengths on the CPU."""
     if int(lengths.min()) == int(lengths.max()):
-        return policy.decide(states[:, : max(int(lengths[0]), 1)], lengths)
+        return policy.decide(states[:, : max(int(lengths[0]), 1)], lengths, edits)
     order = lengths.argsort(stable=True)
     parts = [
-        policy.decide(states[rows.to(states.device), : max(int(lengths[rows[-1]]), 1)], lengths[rows])
+        policy.decide(states[rows.to(states.device), : max(int(lengths[rows[-1]]), 1)], lengths[rows], edits)
         for rows in torch.split(order, policy.group)
     ]
-    joined = torch.cat(parts)
-    return torch.empty_like(joined).index_copy_(0, order.to(states.device), joined)
+    return Decision.joined(parts, order)
 
 
 @torch.inference_mode()
@@ -79,9 +113,10 @@ def play(
     lengths: Tensor,
     *,
     max_steps: int,
+    edits: int = 1,
     watch: Callable[[GameStep], None] | None = None,
 ) -> Rollout:
-    """Play games from these states for at most ``max_steps`` actions each.
+    """Play games from these states for at most ``max_steps`` rounds each, of one action or up to ``edits``.
 
     An agent is a function of the state. After a refused action, which keeps the state, it would be refused again until
     the steps run out, so such a game ends at once with the same result.
@@ -89,36 +124,56 @@ def play(
     policy.train(False)
     device = environment.device
     count = len(states)
-    result = Rollout(
-        states.long().clone(),
-        lengths.long().clone(),
-        torch.zeros(count, dtype=torch.long),
-        torch.full((count,), int(Verdict.APPLIED)),
-    )
+    final, sizes = states.long().clone(), lengths.long().clone()
+    steps, verdicts = torch.zeros(count, dtype=torch.long), torch.full((count,), int(Verdict.APPLIED))
     for first in range(0, count, CHUNK):
         games = torch.arange(first, min(first + CHUNK, count))
-        live_states, live_lengths = result.states[games].to(device), result.lengths[games]
+        live_states, live_lengths = final[games].to(device), sizes[games]
         for _ in range(max_steps):
             live_states = live_states[:, : max(int(live_lengths.max()), 1)]
-            scores = act(policy, live_states, live_lengths)
-            actions = scores.argmax(-1)  # (b, n)
-            new_states, new_lengths, verdicts = environment.step(live_states, live_lengths.to(device), actions)
-            new_lengths, verdicts = new_lengths.cpu(), verdicts.cpu()
-            if watch:
-                chances = scores.softmax(-1).gather(-1, actions[..., None])[..., 0]
-                watch(GameStep(games, live_states.cpu(), live_lengths, actions.cpu(), chances.cpu(), verdicts))
-            result.steps[games] += 1
-            result.verdicts[games] = verdicts
-            result.lengths[games] = new_lengths
-            width = new_states.shape[1]
-            result.states[games] = 0
-            result.states[games, :width] = new_states.cpu()
-            live = verdicts == int(Verdict.APPLIED)
+            decision = act(policy, live_states, live_lengths, edits)
+            for step in play_round(environment, live_states, live_lengths, decision):
+                rows = step.games
+                if watch:
+                    watch(replace(step, games=games[rows]))
+                steps[games[rows]] += 1
+                verdicts[games[rows]] = step.verdicts
+                live_states, live_lengths = step.after
+            sizes[games] = live_lengths
+            width = live_states.shape[1]
+            final = functional.pad(final, (0, max(width - final.shape[1], 0)))
+            final[games] = 0
+            final[games, :width] = live_states.cpu()
+            live = verdicts[games] == int(Verdict.APPLIED)
             if not live.any():
                 break
-            games, live_lengths = games[live], new_lengths[live]
-            live_states = new_states[live.to(device)]
-    return result
+            games, live_lengths = games[live], live_lengths[live]
+            live_states = live_states[live.to(device)]
+    return Rollout(final, sizes, steps, verdicts)
+
+
+def play_round(environment: Rules, states: Tensor, lengths: Tensor, decision: Decision) -> Iterator[GameStep]:
+    """Play the actions of one round; a game whose action is refused, or that is done, plays no more of them."""
+    device = states.device
+    rows = torch.arange(len(states))
+    playing = torch.ones(len(states), dtype=torch.bool)
+    for turn in range(decision.actions.shape[1]):
+        if turn and decision.counts is not None:
+            playing &= decision.counts.cpu() > turn
+        if not playing.any():
+            return
+        actions = decision.actions[:, turn]
+        new_states, new_lengths, verdicts = environment.step(states, lengths.to(device), actions)
+        new_lengths, verdicts = new_lengths.cpu(), verdicts.cpu()
+        if not playing.all():
+            kept = functional.pad(states, (0, max(new_states.shape[1] - states.shape[1], 0)))[:, : new_states.shape[1]]
+            new_states = torch.where(playing[:, None].to(device), new_states, kept)
+            new_lengths = torch.where(playing, new_lengths, lengths)
+        chances = decision.chances[:, turn].cpu()
+        before = (states.cpu()[playing], lengths[playing], actions.cpu()[playing], chances[playing])
+        yield GameStep(rows[playing], *before, verdicts[playing], (new_states, new_lengths))
+        states, lengths = new_states, new_lengths
+        playing &= verdicts == int(Verdict.APPLIED)
 
 
 def ending(verdict: int) -> str:
@@ -166,6 +221,7 @@ def score(
     pairs: Pairs,
     part: slice,
     observer: Observer | None = None,
+    edits: int = 1,
 ) -> Scores:
     """Play the sources of some pairs and compare the results with their targets.
 
@@ -176,10 +232,11 @@ def score(
     played = torch.arange(len(pairs))[part]
     played = played[pairs.playable[played]]
     watch = observer.watch if observer else None
+    most = contract.most_steps(int(pairs.lengths.max()) if len(pairs) else 0)
     rollout = play(
-        policy, environment, pairs.states[played], pairs.lengths[played], max_steps=contract.max_steps, watch=watch
+        policy, environment, pairs.states[played], pairs.lengths[played], max_steps=most, edits=edits, watch=watch
     )
-    names = ("", *contract.state_tokens)
+    names = contract.names
     results = {}
     for row, state, length in zip(played.tolist(), rollout.states.tolist(), rollout.lengths.tolist(), strict=True):
         results[row] = tuple(names[token] for token in state[:length])

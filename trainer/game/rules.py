@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trainer.core.format import DONE
 from trainer.data.contract import Contract
-from trainer.game.environment import Environment
+from trainer.game.environment import Environment, OpenEnvironment
 from trainer.game.texts_and_tags import TagRules, TextRules
 
 
@@ -28,7 +28,9 @@ class Rules(Protocol):
 def rules_of(contract: Contract, device: torch.device | str = "cpu") -> Rules:
     """The rules that a contract asks for."""
     kinds: dict[str, type[TextRules] | type[TagRules]] = {"text": TextRules, "tags": TagRules}
-    return kinds[contract.game](contract, device) if contract.game in kinds else Environment(contract, device)
+    if contract.game in kinds:
+        return kinds[contract.game](contract, device)
+    return OpenEnvironment(contract, device) if contract.open else Environment(contract, device)
 
 
 def without_padding(contract: Contract, action: Sequence[str], length: int) -> tuple[str, ...]:

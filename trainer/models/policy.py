@@ -1,7 +1,7 @@
 """The one interface between an agent and everything else.
 
 An agent of the zoo is a :class:`Policy`. Class attributes say what it plays and learns from; ``study`` and ``sampler``
-say what it needs of its data; the loop trains it through ``forward``, ``targets`` and ``parameter_groups``; a game
+say what it needs of its data; the loop trains it through ``forward``, ``judge`` and ``parameter_groups``; a game
 asks it to ``decide``. Nobody asks which class it is.
 
 Axes: b batch, m state, n action, d width, v action vocabulary.
@@ -13,16 +13,19 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import msgspec
+import torch
 from torch import Tensor, nn
 
 from trainer.core.config import Config
 from trainer.core.device import Runtime
 from trainer.core.errors import InvalidConfig
 from trainer.core.records import convert
-from trainer.data.batches import MemorySampler, Sampler
+from trainer.data.batches import MemorySampler, Sampler, TrainingBatch
 from trainer.data.contract import Contract
 from trainer.data.demonstrations import Demonstrations, Shards
+from trainer.data.encode import Batch
 from trainer.data.stream import StreamSampler
+from trainer.game.play import Decision
 
 PLANNING = frozenset(("view", "beam", "auxiliary", "confidence"))  # settings that are the planner's alone
 
@@ -49,6 +52,8 @@ class Policy(nn.Module):
     unread: ClassVar[frozenset[str]] = PLANNING  # settings that change nothing for it
     knowledge_type: ClassVar[type[Knowledge] | None] = None  # what ``study`` finds out
     group: ClassVar[int] = 256  # games of similar length that are decided at once
+    several: ClassVar[bool] = False  # whether it can decide on several edits of a state at once
+    contract_type: ClassVar[type[Contract]] = Contract  # an open one for states of any words and any length
 
     # What it needs of its data
 
@@ -104,9 +109,32 @@ class Policy(nn.Module):
     def initialise(self, config: Config) -> None:
         """Replace the initial weights that PyTorch gave the layers, where the config asks for it."""
 
+    def judge(self, scores: Tensor, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+        """From what ``forward`` says of a batch, the loss of every label (b, targets), and whether it was right."""
+        return negative_log_likelihood(scores, batch.actions, batch.smoothing), scores.argmax(-1) == batch.actions
+
+    def assess(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """As it would play, the loss (b) of an expert's actions, and whether it would choose them (b)."""
+        scores = self.scores(batch.states, batch.lengths)
+        return negative_log_likelihood(scores, batch.actions).mean(1), (scores.argmax(-1) == batch.actions).all(1)
+
     # What a game asks
 
-    def decide(self, states: Tensor, lengths: Tensor) -> Tensor:
-        """Scores (b, n, v) of the action tokens for states (b, m): the best of each slot is played."""
+    def scores(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """Scores (b, n, v) of the action tokens for states (b, m), for an agent that has a vocabulary of actions."""
         scores: Tensor = self(states, lengths)
         return scores
+
+    def decide(self, states: Tensor, lengths: Tensor, edits: int = 1) -> Decision:
+        """What to play next: one action, or for an agent that can up to ``edits`` at once."""
+        return Decision.best(self.scores(states, lengths))
+
+
+def negative_log_likelihood(scores: Tensor, actions: Tensor, smoothing: float = 0.0) -> Tensor:
+    """Minus the score of each gold token (b, n); with smoothing, mixed with the mean over all possible tokens."""
+    gold = -scores.gather(-1, actions[..., None])[..., 0]
+    if not smoothing:
+        return gold
+    possible = scores > -torch.inf
+    others = -scores.masked_fill(~possible, 0).sum(-1) / possible.sum(-1)
+    return (1 - smoothing) * gold + smoothing * others

@@ -204,17 +204,17 @@ class Loop:
             rate = learning_rate(config, at.epoch + update.progress, at.updates)
         at.rate = float(rate)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("scale", 1.0)
         with self.runtime.autocast(config.precision):
-            scores: Tensor = trained(*batch.inputs)  # (b, n, v)
-        losses = negative_log_likelihood(scores, batch.actions, batch.smoothing)  # (b, n)
+            scores: Tensor = trained(*batch.inputs)
+        losses, right = self.model.judge(scores, batch)  # (b, n)
         loss = (losses @ self.weights).mean()
         self.optimizer.zero_grad()
         torch.autograd.backward(loss * update.share)
         nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         self.optimizer.step()
         if update.share:
-            self.tally += count(scores, batch.actions, loss.detach())
+            self.tally += count(right, loss.detach())
         return loss.detach()
 
     def _finish_epoch(self, interrupt: Interrupt) -> dict[str, Any]:
@@ -349,19 +349,8 @@ class Loop:
         self.saved = self.position.updates
 
 
-def negative_log_likelihood(scores: Tensor, actions: Tensor, smoothing: float = 0.0) -> Tensor:
-    """Minus the score of each gold token (b, n); with smoothing, mixed with the mean over all possible tokens."""
-    gold = -scores.gather(-1, actions[..., None])[..., 0]
-    if not smoothing:
-        return gold
-    possible = scores > -torch.inf
-    others = -scores.masked_fill(~possible, 0).sum(-1) / possible.sum(-1)
-    return (1 - smoothing) * gold + smoothing * others
-
-
-def count(scores: Tensor, actions: Tensor, loss: Tensor) -> Tensor:
-    """Rows, their loss, right actions, and right tokens of each slot."""
-    right = scores.detach().argmax(-1) == actions  # (b, n)
+def count(right: Tensor, loss: Tensor) -> Tensor:
+    """Rows, their loss, right actions, and right tokens of each slot (b, n)."""
     rows = torch.tensor(float(len(right)), device=right.device)
     return torch.stack((rows, rows * loss, right.all(1).sum(), *right.sum(0))).double()
 
@@ -374,8 +363,7 @@ def step_loss(model: Policy, steps: Steps, runtime: Runtime) -> Tensor:
     rows = rows[steps.lengths[steps.state_of[rows]].argsort(stable=True)]  # of similar length together
     for chunk in torch.split(rows, 512) if len(rows) else ():
         batch = steps.batch(chunk).to(runtime.device)
-        scores = model.decide(batch.states, batch.lengths)
-        loss = negative_log_likelihood(scores, batch.actions).mean(1).sum()
-        right = (scores.argmax(-1) == batch.actions).all(1).sum()
-        result += torch.stack((loss, right, torch.tensor(len(chunk), device=loss.device))).double().cpu()
+        losses, right = model.assess(batch)
+        rows_here = torch.tensor(len(chunk), device=losses.device)
+        result += torch.stack((losses.sum(), right.sum(), rows_here)).double().cpu()
     return result

@@ -79,8 +79,9 @@ class Description:
         check_version(values.get("format"), where)
         record = convert(values, ConfigFile, where)
         config = Config.parse(record.config, where)
-        contract = Contract.parse(record.contract, where)
-        knowledge = find_model(config.model).read_knowledge(record.knowledge, contract, where)
+        model = find_model(config.model)
+        contract = model.contract_type.parse(record.contract, where)
+        knowledge = model.read_knowledge(record.knowledge, contract, where)
         # Last, because an error in a field says more. The hash is against damage, not against an attacker.
         if record.sha256 != sealed(values)[HASH]:
             raise BadData(f"{path}: altered: the content does not match its SHA-256")

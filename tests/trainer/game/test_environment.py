@@ -5,18 +5,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.trainer.reference import SLOTS, judge
-from trainer.data.contract import Contract
+from trainer.data.contract import Contract, OpenContract
 from trainer.data.dataset import Dataset
 from trainer.data.encode import load_steps
 from trainer.game.environment import Environment, Verdict
+from trainer.game.rules import rules_of
 
 WORDS = ("+", "-", "2", "3")
 WRITABLE = ("+", "2", "3")
 MAX_STATE = 4
 
 
-def contract(design):
-    return Contract(
+def contract(design, kind=Contract):
+    return kind(
         config="expert",
         split="train",
         task="text",
@@ -70,6 +71,36 @@ def test_the_batched_rules_are_the_plain_rules(design, data):
     width = max(1, *(len(state) for state, _ in rows))
     expected = [judge(rules.slots, WRITABLE, MAX_STATE, state, action) for state, action in rows]
     assert play(rules, rows, width) == expected
+
+
+UNSEEN = ("new", "naïve", "🙂", "e\u0301", r"\POS_3", "עברית")
+
+
+@pytest.mark.parametrize("design", SLOTS)
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_open_rules_are_the_plain_rules_for_any_word_and_any_length(design, data):
+    rules = contract(design, OpenContract)
+    state = st.lists(st.sampled_from((*WORDS, *UNSEEN)), max_size=3 * MAX_STATE).map(tuple)
+    positions = [f"POS_{index}" for index in range(3 * MAX_STATE + 2)]
+    operations = ("INSERT", "DELETE", "REPLACE")
+    kinds = {"token": (*WORDS, *UNSEEN), "operation": operations}
+    slots = [kinds.get(slot, positions) for slot in rules.slots]
+    anything = st.sampled_from(["DONE", *operations, *positions, *WORDS, *UNSEEN])
+    action = st.tuples(*(st.one_of(st.sampled_from(pool), st.sampled_from(pool), anything) for pool in slots))
+    rows = data.draw(st.lists(st.tuples(state, action), min_size=1, max_size=8))
+    lengths = torch.tensor([len(state) for state, _ in rows])
+    states = torch.zeros(len(rows), max(1, int(lengths.max())), dtype=torch.long)
+    for row, (tokens, _) in enumerate(rows):
+        states[row, : len(tokens)] = torch.tensor([rules.word_id(token) for token in tokens], dtype=torch.long)
+    actions = torch.tensor([[rules.action_id(token) for token in action] for _, action in rows])
+    assert [tuple(rules.action_names(action)) for action in actions.tolist()] == [action for _, action in rows]
+    after, sizes, verdicts = rules_of(rules).step(states, lengths, actions)
+    found = [
+        (tuple(rules.names[word] for word in ids[:size]), Verdict(verdict).reason)
+        for ids, size, verdict in zip(after.tolist(), sizes.tolist(), verdicts.tolist(), strict=True)
+    ]
+    assert found == [judge(rules.slots, (*WORDS, *UNSEEN), 1 << 30, state, action) for state, action in rows]
 
 
 @pytest.mark.parametrize(

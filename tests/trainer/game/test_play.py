@@ -5,11 +5,14 @@ import torch
 
 from tests.trainer.reference import SLOTS, judge, pairs_of, write_dataset
 from trainer.core.records import convert
+from trainer.data.contract import POSITIONS, SPECIAL, OpenContract
 from trainer.data.dataset import Dataset
+from trainer.data.demonstrations import Demonstrations
 from trainer.data.encode import load_pairs
 from trainer.game.environment import Environment, Verdict
 from trainer.game.outcomes import Outcomes, OutcomesRecord, expert_actions
-from trainer.game.play import act, ending, pack, play, score, unpack
+from trainer.game.play import Decision, act, ending, pack, play, score, unpack
+from trainer.game.rules import rules_of
 from trainer.models.policy import Policy
 from trainer.models.zoo import build_model, open_demonstrations
 from trainer.training.presets import preset
@@ -136,11 +139,11 @@ def test_outcomes_stay_small_enough_to_be_read(tmp_path, monkeypatch):
 def test_rows_come_back_in_their_order():
     class Echo(Policy):
         def forward(self, states, lengths):
-            return states[:, :1, None].float() * 10 + lengths[:, None, None]
+            return torch.nn.functional.one_hot(states[:, :1] * 10 + lengths[:, None], 60).float()
 
     lengths = torch.tensor([3, 1, 2, 3, 1, 2])
     states = torch.arange(6)[:, None].expand(6, 3)
-    assert act(Echo(), states, lengths)[:, 0, 0].tolist() == [3, 11, 22, 33, 41, 52]
+    assert act(Echo(), states, lengths).actions[:, 0, 0].tolist() == [3, 11, 22, 33, 41, 52]
 
 
 def test_refusals_are_endings():
@@ -149,3 +152,35 @@ def test_refusals_are_endings():
         "done",
         "too-long",
     ]
+
+
+class Several(Policy):
+    """Deletes every token but the first two, as many a round as it may, then says DONE."""
+
+    def decide(self, states, lengths, edits=1):
+        count = (lengths - 2).clamp(0, edits)
+        places = POSITIONS + (lengths - 1)[:, None] - torch.arange(edits)  # from right to left
+        delete = torch.full_like(places, SPECIAL.index("DELETE"))
+        actions = torch.stack((delete, places, places), -1)  # (b, k, 3)
+        actions[count == 0] = SPECIAL.index("DONE")
+        return Decision(actions, torch.ones(actions.shape), count.clamp(min=1))
+
+
+@pytest.mark.parametrize("edits", [1, 3, 50])
+def test_a_round_of_several_edits_is_as_many_single_ones(tmp_path, edits):
+    dataset = Dataset(write_dataset(tmp_path, "edit", {"train": pairs_of("edit", 20)}))
+    contract = Demonstrations.open(dataset, "expert", contract_type=OpenContract).contract
+    sizes = [0, 2, 3, 9, 40]  # longer than any state of the data
+    states = torch.zeros(len(sizes), max(sizes), dtype=torch.long)
+    for row, size in enumerate(sizes):
+        states[row, :size] = torch.arange(1, size + 1)
+    seen = []
+    rounds = 1 + -(-38 // edits)
+    played = play(
+        Several(), rules_of(contract), states, torch.tensor(sizes), max_steps=rounds, edits=edits, watch=seen.append
+    )
+    assert played.lengths.tolist() == [min(size, 2) for size in sizes]
+    assert played.steps.tolist() == [max(size - 2, 0) + 1 for size in sizes]
+    assert {ending(verdict) for verdict in played.verdicts.tolist()} == {"done"}
+    assert all((step.lengths > 0).tolist() == step.states[:, 0].bool().tolist() for step in seen)
+    assert [int(step.lengths[-1]) for step in seen] == [*range(40, 1, -1)]  # each move shows the state it was played on

@@ -19,8 +19,8 @@ from torch import nn
 from trainer.core.config import Config
 from trainer.data.contract import Contract
 from trainer.models.encoded import Encoded
+from trainer.models.policy import negative_log_likelihood
 from trainer.models.zoo import build_model
-from trainer.training.loop import negative_log_likelihood
 
 FOLDER = Path(os.environ.get("AEGEN_GOLDEN") or Path(__file__).parent / "golden")
 FILES = sorted(FOLDER.glob("*.npz"))

@@ -6,8 +6,8 @@ import torch
 from tests.trainer.reference import write_dataset
 from trainer.core.errors import InvalidConfig
 from trainer.data.dataset import Dataset
+from trainer.models.policy import negative_log_likelihood
 from trainer.models.zoo import MODELS, build_model, count_parameters, find_model, open_demonstrations
-from trainer.training.loop import negative_log_likelihood
 from trainer.training.presets import preset
 
 SMALL = {"width": 16, "layers": 0}

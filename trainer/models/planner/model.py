@@ -184,7 +184,7 @@ class Planner(Policy):
         return result
 
     @torch.inference_mode()
-    def decide(self, states: Tensor, lengths: Tensor) -> Tensor:
+    def scores(self, states: Tensor, lengths: Tensor) -> Tensor:
         """Scores (b, n, v): the chosen tokens have their probability, all others share the rest evenly.
 
         A choice that is less probable than an even share is given just more than that, so that it wins.

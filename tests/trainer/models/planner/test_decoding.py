@@ -34,7 +34,7 @@ def test_scripts_that_disagree_with_the_state_are_out(tmp_path, bench):
     rows = torch.zeros(len(states), 4, dtype=torch.long)
     for row, state in enumerate(states):
         rows[row, : len(state)] = torch.tensor([ids[token] for token in state])
-    actions = model.decide(rows, torch.tensor([len(state) for state in states])).argmax(-1)
+    actions = model.scores(rows, torch.tensor([len(state) for state in states])).argmax(-1)
     said = [tuple(opened.contract.actions[token] for token in action) for action in actions.tolist()]
     assert said[0] in {("POS_1", "+"), ("POS_0", "-")}
     assert said[1:] == [
@@ -108,12 +108,12 @@ def test_a_wide_beam_finds_the_most_probable_script(tmp_path, bench, monkeypatch
 def test_decisions_do_not_depend_on_padding_or_on_the_other_games(datasets, bench, design, beam):
     opened = bench(datasets[design], beam=beam)
     states, lengths = opened.steps.states[:40].long(), opened.steps.lengths[:40].long()
-    together = opened.model.decide(states, lengths)
+    together = opened.model.scores(states, lengths)
     assert together.shape == (40, opened.contract.action_length, len(opened.contract.actions))
     assert torch.allclose(together.exp().sum(-1), torch.ones(40, together.shape[1]), atol=1e-5)
     for row in (0, 7, 39):
         length = int(lengths[row])
-        alone = opened.model.decide(states[row : row + 1, : max(length, 1)], lengths[row : row + 1])
+        alone = opened.model.scores(states[row : row + 1, : max(length, 1)], lengths[row : row + 1])
         assert torch.allclose(alone[0], together[row], atol=1e-4)
 
 
@@ -122,11 +122,11 @@ def test_no_decision_is_refused(datasets, bench, design):
     opened = bench(datasets[design])
     environment = Environment(opened.contract)
     states, lengths = opened.steps.states.long(), opened.steps.lengths.long()
-    verdicts = environment.step(states, lengths, opened.model.decide(states, lengths).argmax(-1))[2]
+    verdicts = environment.step(states, lengths, opened.model.scores(states, lengths).argmax(-1))[2]
     assert set(verdicts.tolist()) <= {int(Verdict.APPLIED), int(Verdict.DONE)}
 
 
 def test_an_empty_state_can_be_edited(tmp_path, bench):
     pairs = {"train": [((), ("a",)), (("a",), ())]}
     opened = bench(write_dataset(tmp_path, "edit", pairs, arithmetic=False))
-    assert torch.isfinite(opened.model.decide(torch.zeros(1, 1, dtype=torch.long), torch.tensor([0]))).all()
+    assert torch.isfinite(opened.model.scores(torch.zeros(1, 1, dtype=torch.long), torch.tensor([0]))).all()

@@ -36,7 +36,7 @@ def test_long_states_are_also_read_around_the_place_that_is_asked_for(tmp_path, 
     assert opened.knowledge.window == window
     updates = list(opened.sampler().updates(0))
     assert updates[0].batch.states.shape[1] == 2 * (length + window)
-    assert opened.model.decide(opened.steps.states.long(), opened.steps.lengths.long()).isfinite().all()
+    assert opened.model.scores(opened.steps.states.long(), opened.steps.lengths.long()).isfinite().all()
 
 
 def test_scripts_need_tokens_that_no_source_has(tmp_path, bench):
