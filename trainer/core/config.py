@@ -24,7 +24,7 @@ MANY = 1 << 20
 # The zoo by name, for a command line that does not wait for PyTorch; ``trainer.models.zoo`` has the classes.
 MODEL_NAMES = (
     "ar", "ar-star", "nar", "nar-star", "linear", "decoder0", "shared-d2", "end2end", "tagging", "recurrence",
-    "recurrence-star", "planner",
+    "recurrence-star", "planner", "editor",
 )  # fmt: skip
 # Settings belong together; those that say nothing are about training.
 GROUPS = ("Data", "Model", "Training", "Planner only")

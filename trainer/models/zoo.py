@@ -12,6 +12,7 @@ from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset
 from trainer.data.demonstrations import Demonstrations
 from trainer.models.baselines import End2end, Recurrence, RecurrenceStar, Tagging
+from trainer.models.editor.model import Editor
 from trainer.models.paper import Ar, ArStar, Decoder0, Linear, Nar, NarStar, SharedD2
 from trainer.models.planner.model import Planner
 from trainer.models.policy import Knowledge, Policy
@@ -29,6 +30,7 @@ MODELS: dict[str, type[Policy]] = {
     "recurrence": Recurrence,
     "recurrence-star": RecurrenceStar,
     "planner": Planner,
+    "editor": Editor,
 }
 
 
@@ -42,7 +44,7 @@ def find_model(name: str) -> type[Policy]:
 def open_demonstrations(dataset: Dataset, config: Config) -> Demonstrations:
     """What the model of a config learns from."""
     model = find_model(config.model)
-    return Demonstrations.open(dataset, model.shards(config), model.streamable)
+    return Demonstrations.open(dataset, model.shards(config), model.streamable, model.contract_type)
 
 
 def make_model(config: Config, contract: Contract, knowledge: Knowledge | None = None) -> Policy:

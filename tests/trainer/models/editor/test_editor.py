@@ -1,0 +1,179 @@
+"""The editor learns, plays and is kept like every agent, and reads what training never showed."""
+
+import random
+from itertools import pairwise
+
+import pytest
+import torch
+
+from tests.trainer.reference import pairs_of, write_dataset
+from tests.trainer.runs import QUIET, Stop, Stopper, same, story, weights
+from trainer.agents.agent import Agent
+from trainer.core.errors import InvalidConfig
+from trainer.data.dataset import Dataset
+from trainer.models.editor.model import Editor, pick
+from trainer.models.zoo import build_model, open_demonstrations
+from trainer.publishing.publish import publish
+from trainer.training.fit import train_run
+from trainer.training.presets import preset
+
+SMALL = {"width": 32, "layers": 1, "dropout": 0.0, "learning_rate": 5e-3, "batch": 16}
+NOUNS = ["cat", "dog", "tree", "house", "river", "apple", "bread", "stone", "cloud", "garden", "letter", "window"]
+
+
+def sentences(count, seed=0):
+    """Sentences with three kinds of mistakes: ``i`` for ``I``, a missing full stop, a filler."""
+    rng, pairs = random.Random(seed), {}
+    while len(pairs) < count:
+        one, two = rng.sample(NOUNS, 2)
+        target = ["I", rng.choice(["see", "like"]), "the", one, "and", "the", two, "."]
+        source = list(target)
+        if rng.random() < 0.3:
+            source.insert(4, "um")
+        if rng.random() < 0.5:
+            source.pop()
+        if rng.random() < 0.5:
+            source[0] = "i"
+        pairs[tuple(source)] = tuple(target)
+    return list(pairs.items())
+
+
+@pytest.fixture(scope="session")
+def corrector(tmp_path_factory):
+    """A run that has learned to correct small sentences."""
+    root = tmp_path_factory.mktemp("corrector")
+    pairs = sentences(80)
+    splits = {"train": pairs[:64], "validation": pairs[64:72], "test": pairs[72:]}
+    data = write_dataset(root / "data", "edit", splits, arithmetic=False)
+    train_run(data, preset("cpu", model="editor", updates=200, **SMALL), root / "run", **QUIET)
+    return root / "run"
+
+
+@pytest.fixture
+def agent(corrector):
+    return Agent.from_pretrained(corrector)
+
+
+def test_it_corrects_sentences_it_has_not_seen(agent):
+    result = agent.evaluate(split="test")
+    assert result["sequence_accuracy"] == 100 and result["unreadable"] == 0 and result["refused"] == 0
+    game = agent.edit("i see the cat um and the dog")
+    assert game.text == "I see the cat and the dog ." and game.ended == "done"
+    assert [move.action[0] for move in game.moves].count("DELETE") == 1 and len(game.moves) == 4
+
+
+@pytest.mark.parametrize(
+    "word", ["zebra", "🙂", "e\u0301te\u0301", "naïve", "DONE", "POS_3", "שלום", "pizza,", "x" * 5000, "\u202e", "a\tb"]
+)
+def test_words_that_training_never_saw_are_kept(agent, word):
+    """A new word is read as others of its kind are; what an agent this small makes of it may vary, not the text."""
+    source = f"I see the {word} and the dog ."
+    game = agent.edit(source)
+    state = source.split(" ")
+    for move in game.moves[:-1]:
+        operation, place, new = move.action
+        at = int(place[4:])
+        state[at : at + (operation != "INSERT")] = [] if operation == "DELETE" else [new]
+    assert game.ended == "done" and game.text == " ".join(state)
+    assert word in game.text or len(game.moves) > 1
+
+
+def test_most_new_words_are_left_alone(agent):
+    texts = [f"I see the {word} and the dog ." for word in ("zebra", "🙂", "Ångström", "naïve", "e\u0301", "POS_3")]
+    assert sum(game.text == game.source for game in agent.edit(texts)) >= 5
+
+
+def test_any_line_comes_back(agent):
+    texts = ["", " ", "   ", "zebra", "I see the cat and the dog .", "🙂 🙂", "\\e \\s"]
+    games = agent.edit(texts)
+    assert [game.source for game in games] == texts and games[4].text == texts[4]
+    assert {game.ended for game in games} <= {"done", "limit"}
+    untouched = [game for game in games if len(game.moves) == 1]
+    assert all(game.text == game.source for game in untouched) and untouched
+
+
+def test_several_edits_a_round_end_the_same(agent):
+    text = " ".join(["i see the cat um and the dog ."] * 3)
+    one, several = agent.edit(text), agent.edit(text, edits_per_round=8)
+    assert one.text == several.text and len(several.moves) == len(one.moves)
+    calls = []
+    decide = agent.policy.decide
+    agent.policy.decide = lambda *given: calls.append(given) or decide(*given)
+    agent.edit(text, edits_per_round=8)
+    assert len(calls) < len(one.moves)
+    for move in several.moves:
+        assert move.verdict in ("applied", "done") and all(0 <= chance <= 1 for chance in move.probabilities)
+    with pytest.raises(InvalidConfig, match="expected int >= 1"):
+        agent.edit(text, edits_per_round=0)
+
+
+def test_length_is_no_limit(agent):
+    sentence = "I see the cat and the dog . "
+    game = agent.edit(sentence * 400 + "i see the zebra and the dog .", edits_per_round=64)  # 3,208 tokens
+    assert game.text.endswith("I see the zebra and the dog .") and len(game.text.split()) == 400 * 8 + 8
+
+
+def test_edits_of_a_round_do_not_touch():
+    chances = torch.rand(4, 41, 3).log_softmax(-1)
+    rows, places, kinds, sure = pick(chances, 100, spans=True)
+    assert len(rows) > 20 and (sure > 0.5).all()
+    for row in range(4):
+        found = [(p // 2, p // 2 + p % 2 * k) for r, p, k in zip(rows, places, kinds, strict=True) if r == row]
+        found.sort()
+        assert all(one[1] < two[0] for one, two in pairwise(found))
+
+
+@pytest.mark.parametrize("design", ["insert", "span-2"])
+def test_it_learns_other_designs_by_heart(tmp_path, design):
+    pairs = list({source: (source, target) for source, target in pairs_of(design, 200)}.values())[:16]
+    data = write_dataset(tmp_path / "data", design, {"train": pairs, "validation": pairs})
+    train_run(data, preset("cpu", model="editor", updates=200, **(SMALL | {"layers": 2})), tmp_path / "run", **QUIET)
+    assert Agent.from_pretrained(tmp_path / "run").evaluate(split="train")["sequence_accuracy"] == 100
+
+
+def test_resuming_ends_with_the_same_bits(tmp_path):
+    pairs = sentences(40)
+    data = write_dataset(tmp_path / "data", "edit", {"train": pairs[:32], "validation": pairs[32:]}, arithmetic=False)
+    config = preset("cpu", model="editor", updates=12, **(SMALL | {"dropout": 0.3}))
+    train_run(data, config, tmp_path / "whole", **QUIET, save_every=4)
+    with pytest.raises(Stop):
+        train_run(data, config, tmp_path / "cut", device="cpu", reporter=Stopper(7), save_every=3)
+    train_run(data, config, tmp_path / "cut", **QUIET, resume=True, save_every=3)
+    for name in ("last", "best"):
+        assert same(weights(tmp_path / "cut", name), weights(tmp_path / "whole", name))
+    assert story(tmp_path / "cut") == story(tmp_path / "whole")
+
+
+def test_a_published_editor_plays_the_same(corrector, agent, tmp_path):
+    publish(corrector, str(tmp_path / "published"))
+    texts = ["i see the zebra um and the dog", "🙂"]
+    assert Agent.from_pretrained(tmp_path / "published").edit(texts) == agent.edit(texts)
+
+
+def test_words_of_a_validation_that_training_lacks_are_read(tmp_path):
+    pairs = sentences(24)
+    other = [(("i", "see", "zebras"), ("I", "see", "zebras", "!"))]
+    data = write_dataset(tmp_path / "data", "edit", {"train": pairs, "validation": other}, arithmetic=False)
+    train_run(data, preset("cpu", model="editor", updates=3, **SMALL), tmp_path / "run", **QUIET)
+    line = story(tmp_path / "run")[-1]["validation"]
+    assert line["unreadable"] == 0 and line["unreadable_steps"] == 0 and line["pairs"] == 1
+
+
+def test_a_stream_is_refused_by_name(tmp_path, insert):
+    with pytest.raises(InvalidConfig, match="^editor reads its training data into memory; use it without --stream$"):
+        train_run(insert, preset("cpu", model="editor", stream=True), tmp_path / "run", **QUIET)
+
+
+def test_a_batch_is_the_mean_of_its_ranks(insert):
+    config = preset("cpu", model="editor", updates=4, **SMALL)
+    data = open_demonstrations(Dataset(insert), config)
+    config, knowledge = Editor.study(data, config)
+    model = build_model(config, data.contract, knowledge)
+    runtimes = [type("Part", (), {"rank": rank, "world": 2}) for rank in range(2)]
+    whole = next(model.sampler(data, config, type("All", (), {"rank": 0, "world": 1})).updates(0))
+    loss = model.judge(model(*whole.batch.inputs), whole.batch)[0].mean(0)
+    parts = []
+    for runtime in runtimes:
+        update = next(model.sampler(data, config, runtime).updates(0))
+        parts.append(update.share * model.judge(model(*update.batch.inputs), update.batch)[0].mean(0))
+    torch.testing.assert_close(sum(parts) / 2, loss)

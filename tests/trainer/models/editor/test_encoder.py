@@ -1,0 +1,53 @@
+import torch
+from torch.nn import functional
+
+from tests.trainer.game.test_environment import contract
+from trainer.data.contract import OpenContract
+from trainer.models.editor.encoder import SmallEncoder, windowed
+
+
+def encoder():
+    torch.manual_seed(0)
+    return SmallEncoder(contract("edit", OpenContract), 16, 1, 0.0).eval()
+
+
+@torch.inference_mode()
+def test_padding_and_company_change_nothing():
+    model = encoder()
+    sizes = torch.tensor([3, 0, 4])
+    states = torch.tensor([[1, 2, 3, 0], [0, 0, 0, 0], [4, 3, 2, 1]])
+    together = model(states, sizes)
+    for row, size in enumerate(sizes.tolist()):
+        alone = model(states[row : row + 1, : max(size, 1)], sizes[row : row + 1])
+        torch.testing.assert_close(together[row, : size + 2], alone[0, : size + 2])
+
+
+def test_windows_see_their_margins_and_no_more():
+    b, m, window, margin = 2, 37, 16, 4
+    x = torch.randn(b, m, 3)
+    seen = torch.arange(m) < torch.tensor([37, 9])[:, None]
+    asked = []
+
+    def read(part, mask):
+        asked.append(len(part))
+        assert mask.any(1).all() and part.shape[1] == window
+        return (part * mask[..., None]).sum(1, keepdim=True).expand_as(part)
+
+    found = windowed(read, x, seen, window, margin)
+    stride = window - 2 * margin
+    assert found.shape == x.shape and sum(asked) == 5 + 2  # windows behind a text's end are not read
+    padded = functional.pad(x * seen[..., None], (0, 0, margin, window))
+    for row, place in ((0, 0), (0, 20), (0, 36), (1, 3)):
+        first = place // stride * stride
+        torch.testing.assert_close(found[row, place], padded[row, first : first + window].sum(0))
+    assert not found[1, 16:].any()
+
+
+@torch.inference_mode()
+def test_new_words_are_met_once_and_differ():
+    model = encoder()
+    words = model.embed.contract
+    ids = torch.tensor([[words.word_id("running"), words.word_id("jumping"), words.word_id("running")]])
+    embedded = model.embed(ids)[0]
+    assert len(model.embed.table) == len(words.names)
+    assert torch.equal(embedded[0], embedded[2]) and not torch.allclose(embedded[0], embedded[1])

@@ -1,0 +1,262 @@
+"""The editor as a policy: an encoder, a head for every place, and a head for what is written there.
+
+Axes: b batch, m state, d width, n action, k edits of a round, e edits that write.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from msgspec.structs import replace
+from torch import Tensor, nn
+from torch.nn import functional
+
+from trainer.core.config import Config
+from trainer.core.device import Runtime, many_shapes
+from trainer.core.errors import InvalidConfig
+from trainer.data.batches import TrainingBatch
+from trainer.data.contract import Contract, OpenContract
+from trainer.data.demonstrations import Demonstrations
+from trainer.data.encode import Batch
+from trainer.game.play import Decision
+from trainer.game.replay import check_trajectories
+from trainer.models.editor.edits import Edit, EditClasses, EditorKnowledge, check_spans
+from trainer.models.editor.encoder import SmallEncoder
+from trainer.models.editor.sampler import IGNORED, EditorSampler, decode_edits, read_edits, written_words
+from trainer.models.editor.variants import worth_having
+from trainer.models.policy import PLANNING, Knowledge, Policy
+
+PASSES, LEAST_UPDATES = 20, 2000  # over the trajectories, where no number of updates is given
+SURE = 0.5  # an edit that is more probable than this is made
+CHOICES = 16  # words that are tried in turn: some would change nothing
+
+
+class Editor(Policy):
+    """Points at places to edit, in text of any words and any length."""
+
+    about: ClassVar[str] = "points at places of any text and rewrites them; the agent for sentences"
+    streamable: ClassVar[bool] = False
+    several: ClassVar[bool] = True
+    contract_type: ClassVar[type[Contract]] = OpenContract
+    knowledge_type: ClassVar[type[EditorKnowledge]] = EditorKnowledge
+    group: ClassVar[int] = 64
+    settings: ClassVar[dict[str, Any]] = {
+        "width": 128,
+        "dropout": 0.1,
+        "batch": 64,
+        "learning_rate": 1e-3,
+        "weight_decay": 0.01,
+        "train_on": "expert",
+        "updates": 0,
+        "restart": 32,
+        "clip": 1.0,
+        "select": "accuracy",
+    }
+    unread: ClassVar[frozenset[str]] = PLANNING | {
+        "init", "teacher_forcing", "teacher_draw", "epoch", "lengths", "last_batch", "restart", "rate_every",
+        "adaptive", "adaptive_scale", "stream_rows",
+    }  # fmt: skip
+
+    def __init__(self, config: Config, contract: OpenContract, knowledge: EditorKnowledge) -> None:
+        super().__init__()
+        self.contract, self.classes = contract, EditClasses(contract, knowledge)
+        self.encoder = SmallEncoder(contract, config.width, config.layers, config.dropout)
+        width = self.encoder.width
+        self.between = nn.Linear(2 * width, width)
+        self.gap_kind = nn.Linear(width, 2)
+        self.token_kind = nn.Linear(width, self.classes.token_classes)
+        self.kind_of_write = nn.Embedding(1 + self.classes.token_classes, width)
+        self.ask = nn.Linear(width, width)
+        self.normed = nn.LayerNorm(width)
+        self.word = nn.Linear(width, self.classes.word_classes)
+        self.dropout = nn.Dropout(config.dropout)
+
+    # What it needs of its data
+
+    @classmethod
+    def study(cls, data: Demonstrations, config: Config) -> tuple[Config, Knowledge | None]:
+        config, _ = super().study(data, config)
+        contract = data.contract
+        if not isinstance(contract, OpenContract) or contract.game != "edits":
+            raise InvalidConfig(f"{config.model} plays edits, the data shows {contract.game}")
+        check_trajectories(data.steps, contract, data.where)
+        edits = read_edits(data.steps, contract)
+        span = check_spans([edit for edit in edits if edit]) if "left" in contract.slots else 0
+        variants = worth_having(written_words(data.steps, contract, edits))
+        updates = config.updates or max(PASSES * data.steps.trajectories // config.batch, LEAST_UPDATES)
+        return replace(config, updates=updates), EditorKnowledge(variants, span)
+
+    def sampler(self, data: Demonstrations, config: Config, runtime: Runtime) -> EditorSampler:
+        return EditorSampler(self.classes, data.steps, config, runtime)
+
+    # What the loop asks
+
+    @property
+    def targets(self) -> int:
+        return 2  # the places, and the words
+
+    def hidden(self, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """What is known of the gaps (b, m + 1, d) and of the tokens (b, m, d)."""
+        found = self.dropout(self.encoder(states, lengths.to(states.device)))  # (b, m + 2, d)
+        gaps = functional.gelu(self.between(torch.cat((found[:, :-1], found[:, 1:]), -1)))
+        return gaps, found[:, 1:-1]
+
+    def words(self, gaps: Tensor, tokens: Tensor, writes: Tensor) -> Tensor:
+        """Log-probabilities (e, words) of what edits write: of each its row, place, whether it is a gap, its class."""
+        row, place, gap, kind = writes.unbind(1)
+        at_token = tokens[row, place.clamp(max=tokens.shape[1] - 1)]
+        there = torch.where(gap.bool()[:, None], gaps[row, place], at_token)
+        asked = there + self.kind_of_write(torch.where(gap.bool(), 0, kind))
+        found: Tensor = self.word(self.dropout(self.normed(functional.gelu(self.ask(asked)))))
+        return found.float().log_softmax(-1)
+
+    def forward(
+        self,
+        states: Tensor,
+        lengths: Tensor,
+        gaps: Tensor,
+        tokens: Tensor,
+        writes: Tensor,
+        answers: Tensor,
+        scale: Tensor,
+    ) -> Tensor:
+        """In training: the losses of a batch's places and words, and whether all are right: (b, 2 targets, 2)."""
+        gap_states, token_states = self.hidden(states, lengths)
+        loss = torch.zeros(len(states), device=states.device)
+        right = torch.ones(len(states), dtype=torch.bool, device=states.device)
+        for scores, gold in ((self.gap_kind(gap_states), gaps), (self.token_kind(token_states), tokens)):
+            chances = scores.float().log_softmax(-1)
+            each = functional.nll_loss(chances.transpose(1, 2), gold, ignore_index=IGNORED, reduction="none")
+            loss = loss + each.sum(1)
+            right &= ((chances.argmax(-1) == gold) | (gold == IGNORED)).all(1)
+        chances = self.words(gap_states, token_states, writes)
+        each = functional.nll_loss(chances, answers, reduction="none")
+        word_loss = torch.zeros_like(loss).index_add(0, writes[:, 0], each)
+        wrong = torch.zeros_like(loss).index_add(0, writes[:, 0], (chances.argmax(-1) != answers).float())
+        losses = torch.stack((loss * scale[0], word_loss * scale[1]), 1)
+        return torch.stack((losses, torch.stack((right.float(), (wrong == 0).float()), 1)), -1)
+
+    def judge(self, scores: Tensor, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+        return scores[..., 0], scores[..., 1] > 0
+
+    def assess(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """As it would play: an expert's action is right if it is one of the edits that the editor would make."""
+        chances, gap_states, token_states = self.places(batch.states, batch.lengths)
+        sure, kinds = certainty(chances)
+        losses = -chances[..., 0].sum(1)  # of DONE
+        right = (sure <= SURE).all(1)
+        edits = decode_edits(batch.actions, batch.lengths, self.contract)
+        found = [(row, edit, self.classes.kind(edit)) for row, edit in enumerate(edits) if edit]
+        if not found:
+            return losses, right
+        table = torch.tensor(
+            [(row, edit.start, edit.start == edit.stop, kind or 0) for row, edit, kind in found], device=losses.device
+        )
+        row, place, gap, kind = table.unbind(1)
+        at = 2 * place + 1 - gap
+        losses[row] = -torch.where(kind > 0, chances[row, at, kind], chances[row, at].amin(1))
+        right[row] = (sure[row, at] > SURE) & (kinds[row, at] == kind)
+        writing = torch.tensor([edit.new is not None for _, edit, _ in found], device=losses.device) & (kind > 0)
+        states, lengths = batch.states.tolist(), batch.lengths.tolist()
+        answers = [
+            self.classes.answer(edit, states[row][: lengths[row]]) if edit.new is not None else -1
+            for row, edit, _ in found
+        ]
+        gold = torch.tensor(answers, device=losses.device)[writing]
+        words = self.words(gap_states, token_states, table[writing])
+        said = torch.where(gold < 0, words.amin(1), words.gather(1, gold.clamp(min=0)[:, None])[:, 0])
+        losses[row[writing]] -= said
+        right[row[writing]] &= words.argmax(1) == gold
+        return losses, right
+
+    # What a game asks
+
+    def places(self, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-probabilities (b, 2 m + 1, classes) of gap 0, token 0, gap 1 …, and what is known of gaps and tokens."""
+        gap_states, token_states = self.hidden(states, lengths)
+        gaps = self.gap_kind(gap_states).float().log_softmax(-1)  # (b, m + 1, 2)
+        tokens = self.token_kind(token_states).float().log_softmax(-1)  # (b, m, classes)
+        result = gaps.new_full((len(states), 2 * states.shape[1] + 1, max(2, tokens.shape[2])), -torch.inf)
+        result[:, 0::2, :2], result[:, 1::2, : tokens.shape[2]] = gaps, tokens
+        place = torch.arange(result.shape[1], device=states.device)
+        removed = torch.arange(result.shape[2], device=states.device)[:, None] if self.classes.span else 1
+        stop = place // 2 + place % 2 * removed  # (p), or for spans (classes, p)
+        fits = (stop <= lengths.to(states.device)[:, None, None]).transpose(1, 2)  # (b, p, 1 or classes)
+        if not self.classes.inserts:
+            fits = fits & (place % 2 == 1)[:, None]
+        never = torch.zeros_like(result[..., 1:])
+        result[..., 0] = torch.where(fits.any(2), result[..., 0], 0.0)
+        kept = fits[..., 1:] if self.classes.span else fits
+        result[..., 1:] = torch.where(kept, result[..., 1:], never - torch.inf)
+        return result, gap_states, token_states
+
+    @torch.inference_mode()
+    def decide(self, states: Tensor, lengths: Tensor, edits: int = 1) -> Decision:
+        """The most certain edits that do not touch each other, from right to left, or DONE where no place needs one."""
+        with many_shapes():
+            chances, gap_states, token_states = self.places(states, lengths)
+            rows, places, kinds, sure = pick(chances, edits, bool(self.classes.span))
+            gap = places % 2 == 0
+            table = torch.stack((rows, places // 2, gap.long(), kinds), 1)
+            best, answers = self.words(gap_states, token_states, table).topk(min(CHOICES, self.classes.word_classes))
+        texts, sizes = states.tolist(), lengths.tolist()
+        found: list[list[tuple[Edit, float, float]]] = [[] for _ in texts]
+        columns = (table.tolist(), sure.tolist(), best.exp().tolist(), answers.tolist())
+        for (row, place, is_gap, kind), chance, said, tried in zip(*columns, strict=True):
+            state = texts[row][: sizes[row]]
+            edit = self.classes.edit(place, bool(is_gap), kind, None)
+            if not self.classes.writes(bool(is_gap), kind):
+                found[row].append((edit, chance, chance))
+                continue
+            for answer, sayable in zip(tried, said, strict=True):
+                if (new := self.classes.word(answer, edit, state)) is not None:
+                    found[row].append((edit._replace(new=new), chance, sayable))
+                    break
+        calm = (1 - certainty(chances)[0].amax(1)).tolist()
+        return self.decision(found, calm, states.device)
+
+    def decision(
+        self, found: list[list[tuple[Edit, float, float]]], calm: list[float], device: torch.device
+    ) -> Decision:
+        """Edits with the chances of their places and words, as actions; DONE for a state without any."""
+        most, slots = max(1, *map(len, found)), self.contract.slots
+        actions = torch.zeros(len(found), most, len(slots), dtype=torch.long)
+        chances = torch.ones(actions.shape)
+        for row, edits in enumerate(found):
+            edits.sort(key=lambda one: -one[0].start)
+            for turn, (edit, place, word) in enumerate(edits):
+                actions[row, turn] = torch.tensor(self.classes.action(edit))
+                chances[row, turn] = torch.tensor([word if name == "token" else place for name in slots])
+            if not edits:
+                actions[row, 0], chances[row, 0] = torch.tensor(self.classes.done), calm[row]
+        counts = torch.tensor([max(len(edits), 1) for edits in found])
+        return Decision(actions.to(device), chances.to(device), counts.to(device))
+
+
+def certainty(chances: Tensor) -> tuple[Tensor, Tensor]:
+    """How probable it is that a place (b, p, classes) is edited, and the most probable edit's class."""
+    return 1 - chances[..., 0].exp(), chances[..., 1:].argmax(-1) + 1
+
+
+def pick(chances: Tensor, edits: int, spans: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Rows, places, classes and certainties of the most certain edits of each row, none of which touch each other."""
+    sure, kinds = certainty(chances)  # (b, p)
+    place = torch.arange(sure.shape[1], device=sure.device)
+    start = (place // 2).expand_as(kinds)
+    stop = start + place % 2 * (kinds if spans else 1)
+    sure = torch.where(chances[..., 1:].amax(-1) > -torch.inf, sure, 0.0)
+    row = torch.arange(len(sure), device=sure.device)
+    found = []
+    for _ in range(edits):
+        best, at = sure.max(1)
+        chosen = best > SURE
+        if not chosen.any():
+            break
+        found.append(torch.stack((row[chosen], at[chosen], kinds[row, at][chosen]), 1))
+        first, last = start[row, at][:, None], stop[row, at][:, None]
+        touching = (start <= last) & (first <= stop)
+        sure = sure.masked_fill(touching | ~chosen[:, None], 0.0)
+    table = torch.cat(found) if found else torch.zeros(0, 3, dtype=torch.long, device=sure.device)
+    rows, places, classes = table.unbind(1)
+    return rows, places, classes, certainty(chances)[0][rows, places]
