@@ -80,7 +80,9 @@ def check(folder: Folder, manifest: Manifest) -> None:
     """Refuse a manifest from which no card can be rendered."""
     if (task := manifest.recipe.task) not in (*TASKS, "text"):  # it becomes the name of a template
         raise BadData(f"{folder.path}: unknown task {task[:80]!a} in manifest")
-    if not manifest.shards("pairs", "train") or not manifest.shards(default_config(manifest), "train"):
+    if (manifest.recipe.sources is None and not manifest.shards("pairs", "train")) or not manifest.shards(
+        default_config(manifest), "train"
+    ):
         raise BadData(f"{folder.path}: no training pairs in manifest")
 
 
@@ -89,7 +91,8 @@ def gather(
 ) -> Facts:
     """The facts; of the rows only those of the example are read here."""
     recipe = manifest.recipe
-    file, _ = open_shard(folder / manifest.shards("pairs")[0], "pairs")
+    config = "sources" if recipe.sources else "pairs"
+    file, _ = open_shard(folder / manifest.shards(config)[0], config)
     with file:
         writer = str(file.metadata.created_by)
     return Facts(

@@ -47,6 +47,8 @@ class Terms:
 
 def default_config(manifest: Manifest) -> str:
     """Default config: the one with demonstrations for every split."""
+    if manifest.recipe.sources:
+        return "sources"
     return "expert" if "expert" in manifest.configs else "pairs"
 
 

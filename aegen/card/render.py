@@ -51,7 +51,8 @@ def render(
     summary, _, _ = TEMPLATES.get_template(f"tasks/{facts.recipe.task}.md").render(spec=None).partition("\n")
     name, _, revision = (repository or "").partition("@")
     given = {"paper": PAPER_URL, "splits": SPLITS, "repository": name, "revision": revision}
-    page = TEMPLATES.get_template("dataset.md").render(vars(facts) | given)
+    template = "sources.md" if facts.recipe.sources else "dataset.md"
+    page = TEMPLATES.get_template(template).render(vars(facts) | given)
     return {
         CARD: page.encode(),
         CROISSANT: croissant(manifest, facts.recipe.name, summary, terms.license).encode(),

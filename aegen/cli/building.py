@@ -15,6 +15,7 @@ from aegen.cli.common import (
     also_taking,
     augment_options,
     engine_options,
+    equation_options,
     expert_options,
     json_option,
     main,
@@ -55,6 +56,31 @@ def generate(
     spec = Spec(**settings)
     with working(out, engine, workers, scheduler, spec.d) as (folder, started):
         return pipeline.generate(spec, folder, started, bar)
+
+
+apart_option = click.option(
+    "--apart-from", type=FOLDER, help="Dataset folder: leave out the sources of its validation and test."
+)
+
+
+@main.command()
+@equation_options
+@apart_option
+@out_option
+@json_option
+@report
+def sources(out: Path, apart_from: Path | None, **settings: Any) -> tuple[Manifest, bool]:
+    """Generate sources without targets, each once, for an agent to practise on: TASK is aor, aes or aec.
+
+    \b
+    Example: aegen sources aor --n 10 --l 5 --d 30000 --seed 1 --apart-from aor --out free
+    """
+    from aegen.core.progress import bar
+    from aegen.dataset.folder import Folder
+    from aegen.pairs.spec import Spec
+    from aegen.pipeline import build as pipeline
+
+    return pipeline.sources(Spec(**settings), Folder(out), Folder(apart_from) if apart_from else None, bar)
 
 
 @main.command(cls=also_taking("--split", "--split-by"))
@@ -160,10 +186,12 @@ def plan(
 @setting(IMPORT, "--max-tokens", int, "Maximum number of tokens per text.")
 @shard_option
 @click.option("--skip-bad", is_flag=True, help="Skip invalid pairs and print their number.")
+@click.option("--sources-only", is_flag=True, help="Import sources without targets, each once, to practise on.")
+@apart_option
 @out_option
 @json_option
 @report
-def import_(out: Path, paths: tuple[Path, ...], **settings: Any) -> tuple[Manifest, bool]:
+def import_(out: Path, paths: tuple[Path, ...], apart_from: Path | None, **settings: Any) -> tuple[Manifest, bool]:
     """Import text pairs from files, a folder in the authors' layout, or a `datasets` dataset.
 
     There may be several M2 files. All sentences of SPLIT=FILE go to that split (train, validation or test), those of
@@ -174,14 +202,21 @@ def import_(out: Path, paths: tuple[Path, ...], **settings: Any) -> tuple[Manife
       aegen import wi.train.m2 test=wi.dev.m2 --ratio 95/5/0 --out gec
       aegen import train.src train.tgt --tokens words --out gec
       aegen import words.csv --tokens chars --source-column wrong --target-column right --out spelling
+      aegen import more.txt --task aor --sources-only --apart-from aor --out more
     """
+    from aegen.core.errors import InvalidSpec
     from aegen.core.progress import bar
     from aegen.dataset.folder import Folder
     from aegen.pairs.importing import Import
     from aegen.pipeline import build as pipeline
 
     wanted = Import(paths, **settings)
-    done = pipeline.import_pairs(wanted, Folder(out), bar)
+    if apart_from and not wanted.sources_only:
+        raise InvalidSpec("--apart-from is an option of --sources-only")
+    if wanted.sources_only:
+        done = pipeline.import_sources(wanted, Folder(out), Folder(apart_from) if apart_from else None, bar)
+    else:
+        done = pipeline.import_pairs(wanted, Folder(out), bar)
     for problem, count in wanted.skipped.most_common():
         click.echo(f"skipped {count:,}: {problem}", err=True)
     return done

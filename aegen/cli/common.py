@@ -175,10 +175,15 @@ SPEC, IMPORT = "aegen.pairs.spec:Spec", "aegen.pairs.importing:Import"
 AUGMENTATION = "aegen.experts.augment:Augmentation"
 seed_option = setting(SPEC, "--seed", int, "Random seed.")
 shard_option = setting(SPEC, "--rows-per-shard", int, "Maximum number of pairs per shard.")
-spec_options = options(
+_sizes = (
     click.argument("task", shell_complete=tasks),
     click.option("--n", type=int, required=True, help="Number of integers: 2 … N+1."),
     click.option("--l", type=int, required=True, help="Integers per equation, including the right-hand side."),
+)
+_division = click.option("--division", is_flag=True, help="AES: allow division inside parentheses.")
+_errors = setting(SPEC, "--errors", int, "AEC: maximum number of errors per source.")
+spec_options = options(
+    *_sizes,
     click.option("--d", type=int, required=True, help="Number of equations, all splits together."),
     seed_option,
     click.option(
@@ -189,9 +194,17 @@ spec_options = options(
         show_default=True,
         help="source: no two splits share a source; paper: random.",
     ),
-    click.option("--division", is_flag=True, help="AES: allow division inside parentheses."),
-    setting(SPEC, "--errors", int, "AEC: maximum number of errors per source."),
+    _division,
+    _errors,
     setting(SPEC, "--variants", int, "AES, AEC: additional sources per training target."),
+    shard_option,
+)
+equation_options = options(
+    *_sizes,
+    click.option("--d", type=int, required=True, help="Number of sources."),
+    seed_option,
+    _division,
+    _errors,
     shard_option,
 )
 out_option = click.option("--out", type=FOLDER, required=True, help="Output folder.")

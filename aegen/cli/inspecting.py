@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--config",
-    type=click.Choice(["pairs", "expert", "augmented", "tags"]),
-    help="Default: augmented (train only), expert or pairs, the first that exists.",
+    type=click.Choice(["pairs", "expert", "augmented", "tags", "sources"]),
+    help="Default: augmented (train only), expert, sources or pairs, the first that exists.",
 )
 @json_option
 def show(folder: str, split: str, rows: int, config: str | None, as_json: bool) -> None:
@@ -42,18 +42,20 @@ def show(folder: str, split: str, rows: int, config: str | None, as_json: bool) 
     Example: aegen show aor --rows 1
     """
     from aegen.dataset.dataset import Dataset
-    from aegen.dataset.show import draw_pairs, draw_trajectories, plain
+    from aegen.dataset.show import draw_pairs, draw_sources, draw_trajectories, plain
     from aegen.publishing.pull import open_folder
 
     dataset = Dataset.open(open_folder(folder))
     if config is None:
-        wanted = ("augmented", "expert") if split == "train" else ("expert",)
+        wanted = ("augmented", "expert", "sources") if split == "train" else ("expert",)
         config = next((name for name in wanted if name in dataset.configs), "pairs")
     if as_json:
         for record in islice(_records(dataset, config, split), rows):
             click.echo(json.dumps(record))
         return
-    if config == "pairs":
+    if config == "sources":
+        lines = draw_sources(dataset.folder, rows)
+    elif config == "pairs":
         lines = draw_pairs(dataset.folder, split, rows)
     else:
         lines = draw_trajectories(dataset.folder, config, split, rows, _paint if colours() else plain)
@@ -62,7 +64,10 @@ def show(folder: str, split: str, rows: int, config: str | None, as_json: bool) 
 
 
 def _records(dataset: Dataset, config: str, split: str) -> Iterator[dict[str, Any]]:
-    """Pairs or trajectories as plain objects."""
+    """Sources, pairs or trajectories as plain objects."""
+    if config == "sources":
+        yield from ({"id": number, "source": source} for number, source in dataset.sources())
+        return
     if config == "pairs":
         for pair, source, target in dataset.pair_rows(split):
             yield {"id": pair, "source": source, "target": target}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from aegen.core.format import COLUMNS, PAIR_COLUMNS, STEP_COLUMNS
+from aegen.core.format import COLUMNS, PAIR_COLUMNS, SOURCE_COLUMNS, STEP_COLUMNS
 
 _TYPES = {
     "int64": pa.int64(),
@@ -20,5 +20,5 @@ def schema(columns: dict[str, str]) -> pa.Schema:
     return pa.schema([(name, _TYPES[kind]) for name, kind in columns.items()])
 
 
-PAIRS, STEPS = schema(PAIR_COLUMNS), schema(STEP_COLUMNS)
+PAIRS, STEPS, SOURCES = schema(PAIR_COLUMNS), schema(STEP_COLUMNS), schema(SOURCE_COLUMNS)
 SCHEMAS: dict[str, pa.Schema] = {config: schema(columns) for config, columns in COLUMNS.items()}

@@ -34,6 +34,13 @@ def commands(recipe: Recipe) -> list[str]:
 def _words(recipe: Recipe) -> Iterator[list[str]]:
     name, pairs, augmented = recipe.name, recipe.pairs, recipe.augmented
     out = ["--out", name]
+    if recipe.sources:
+        apart = ["--apart-from", recipe.sources.apart_from] if recipe.sources.apart_from else []
+        if isinstance(pairs, Spec):
+            yield ["sources", pairs.task, *_spec(pairs), *apart, *out]
+        else:
+            yield [*_import(pairs, ["--sources-only"]), *apart, *out]
+        return
     if isinstance(pairs, Spec) and augmented and augmented.seed == pairs.seed:
         shifted = _options(asdict(augmented), asdict(Augmentation.of(pairs.task, seed=pairs.seed)), "rule")
         yield ["build", pairs.task, *_spec(pairs), *_expert(recipe), *shifted, *out]

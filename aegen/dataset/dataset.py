@@ -81,6 +81,12 @@ class Dataset:
         for _, source, target in self.pair_rows(split):
             yield split_state(source), split_state(target)
 
+    def sources(self) -> Iterator[tuple[int, str]]:
+        """Id and text of each source, in a dataset of sources without targets."""
+        for name in self.manifest.shards("sources"):
+            for batch in read_batches(self.folder / name, "sources"):
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
     def trajectories(self, split: str, config: str = "expert") -> Iterator[Trajectory]:
         """The demonstrations of a split: ``expert``, or ``augmented`` with those from shifted states."""
         if config not in self.configs:

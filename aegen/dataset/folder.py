@@ -131,6 +131,9 @@ class Folder:
         Only the parts that both have are compared.
         """
         there, asked = self.manifest().recipe.tree() if self.finished else self._unfinished(), recipe.tree()
+        if there and ("sources" in there) != ("sources" in asked):
+            kinds = ("sources without targets", "pairs") if "sources" in there else ("pairs", "sources without targets")
+            raise FolderConflict(f"{self.path} holds {kinds[0]}, not {kinds[1]}")
         both = [part for part in asked if part in there]
         found = differences({part: there[part] for part in both}, {part: asked[part] for part in both})
         if found:

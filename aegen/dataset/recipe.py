@@ -13,7 +13,7 @@ from aegen.experts.augment import Augmentation
 from aegen.experts.expert import Expert
 from aegen.experts.metrics import load_metric
 from aegen.experts.tags import METRIC as TAGS_METRIC
-from aegen.pairs.spec import Imported, Spec
+from aegen.pairs.spec import Imported, SourcesOnly, Spec
 
 # What the shards of a config depend on.
 PARTS = {
@@ -23,6 +23,7 @@ PARTS = {
     "variants_expert": ("pairs", "expert"),
     "augmented": ("pairs", "expert", "augmented"),
     "tags": ("pairs", "tags"),
+    "sources": ("pairs", "sources"),
 }
 
 
@@ -71,6 +72,7 @@ class Recipe:
     expert: ExpertUsed | None = None
     augmented: Augmentation | None = None
     tags: TaggerUsed | None = None
+    sources: SourcesOnly | None = None  # then the sources of the pairs are all that there is
 
     @classmethod
     def read(cls, tree: Provenance, where: object) -> Recipe:
@@ -82,7 +84,7 @@ class Recipe:
         kind = {"generated": Spec, "imported": Imported}.get(str(settings.pop("made", None)))
         if kind is None:
             raise BadData(f"{where}: field spec.pairs.made: expected generated or imported")
-        kinds = {"expert": ExpertUsed, "augmented": Augmentation, "tags": TaggerUsed}
+        kinds = {"expert": ExpertUsed, "augmented": Augmentation, "tags": TaggerUsed, "sources": SourcesOnly}
         parts: dict[str, Any] = {name: tree[name] for name in kinds if name in tree}
         if "augmented" in parts:  # without a rule it was made before there was one, not by today's
             parts["augmented"] = {"rule": None} | parts["augmented"]
@@ -96,14 +98,14 @@ class Recipe:
         """The recipe as plain values, for manifests and shards."""
         made = "generated" if isinstance(self.pairs, Spec) else "imported"
         tree: Provenance = {"pairs": {"made": made, **plain(self.pairs)}}
-        for name in ("expert", "augmented", "tags"):
+        for name in ("expert", "augmented", "tags", "sources"):
             if (part := getattr(self, name)) is not None:
                 tree[name] = plain(part)
         return tree
 
     def part(self, config: str) -> Recipe:
         """What the shards of a config depend on."""
-        unneeded: dict[str, Any] = dict.fromkeys({"expert", "augmented", "tags"} - {*PARTS[config]})
+        unneeded: dict[str, Any] = dict.fromkeys({"expert", "augmented", "tags", "sources"} - {*PARTS[config]})
         return replace(self, **unneeded)
 
     def updated(self, other: Recipe) -> Recipe:
@@ -125,7 +127,7 @@ class Recipe:
     def name(self) -> str:
         """What to call the dataset: the id of its spec, or the name of the file that it was imported from."""
         if isinstance(self.pairs, Spec):
-            return self.pairs.id
+            return self.pairs.id + ("-sources" if self.sources else "")
         file = self.pairs.inputs[0].name if self.pairs.inputs else ""
         stem = file.rpartition("/")[2].partition(".")[0]  # of a dataset of the hub without its owner
         return re.sub(r"[^A-Za-z0-9-]+", "-", stem).strip("-") or "dataset"

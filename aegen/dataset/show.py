@@ -30,6 +30,15 @@ def draw_pairs(folder: Folder, split: str, count: int) -> Iterator[str]:
         yield f"{pair:>6}  {source}  →  {target}"
 
 
+def draw_sources(folder: Folder, count: int) -> Iterator[str]:
+    """The first sources of a dataset without targets, in their original text."""
+    dataset = Dataset.open(folder)
+    names = dataset.manifest.shards("sources")
+    kind = read_description_of(folder / names[0], "sources").tokens if names else "words"
+    for number, source in islice(dataset.sources(), count):
+        yield f"{number:>6}  {visible(detokenize(split_state(source), kind))}"
+
+
 def draw_trajectories(folder: Folder, config: str, split: str, pairs: int, paint: Paint = plain) -> Iterator[str]:
     """The trajectories of the first pairs that need an edit; of ``augmented`` the expert's and one shifted each."""
     dataset = Dataset.open(folder)

@@ -39,6 +39,8 @@ def figures(
         "pairs": {split: manifest.rows("pairs", split) for split in SPLITS},
         "unchanged": {split: counts.get(("pairs", split), empty).unchanged for split in SPLITS},
     }
+    if manifest.recipe.sources:
+        found = {"spec": manifest.recipe.tree(), "sources": manifest.rows("sources")}
     if "variants" in manifest.configs:
         found["variants"] = manifest.rows("variants")
     for config, contract in contracts.items():

@@ -31,6 +31,7 @@ from aegen.dataset.names import shard_name, shard_parts
 from aegen.dataset.shards import open_shard, read_batches, read_pairs
 from aegen.engines.engine import Engine
 from aegen.files.places import Remote
+from aegen.pairs.sources import candidates
 from aegen.pairs.spec import Spec
 
 Place = Path | Remote
@@ -48,7 +49,9 @@ def verify(folder: Folder, engine: Engine, progress: Progress = silent) -> Findi
     jobs: list[tuple[Callable[..., int], tuple[object, ...]]] = []
     for name in [name for config in SCHEMAS for name in manifest.shards(config)]:
         config, _ = shard_parts(name)
-        if config in ("pairs", "variants"):
+        if config == "sources":
+            jobs.append((check_sources, (folder / name,)))
+        elif config in ("pairs", "variants"):
             jobs.append((check_pairs, (folder / name, config, spec)))
             if config == "variants" and spec:
                 jobs.append((check_variants, (folder / name, folder / _pairs_of(name), spec)))
@@ -60,6 +63,9 @@ def verify(folder: Folder, engine: Engine, progress: Progress = silent) -> Findi
             rows += found
             advance(1)
     findings = {"files": len(manifest.files), "rows": rows}
+    if manifest.recipe.sources:
+        check_all_sources(folder, manifest, spec)
+        return findings
     if spec:
         _check_unique(folder, manifest, spec)
     findings["sources in two splits"] = sum(overlaps(folder, manifest).values())
@@ -114,15 +120,21 @@ def check_files(folder: Folder, manifest: Manifest) -> None:
 
 def _check_complete(folder: Folder, manifest: Manifest, spec: Spec | None) -> None:
     """Every split of every config is there with all its shards, and generated data is as large as its spec says."""
-    for config in manifest.recipe.tree():
-        for split in SPLITS if config != "augmented" else ("train",):
+    alone = manifest.recipe.sources is not None
+    for config in ("sources",) if alone else manifest.recipe.tree():
+        for split in SPLITS if config not in ("augmented", "sources") else ("train",):
             names = manifest.shards(config, split)
             if names != [shard_name(config, split, index, len(names)) for index in range(len(names))] or not names:
                 raise BadData(f"{folder.path}: the manifest does not list all shards of {config}/{split}")
     names = [name for name in manifest.shards("variants") if manifest.recipe.expert]
     if [*map(_pairs_of, manifest.shards("variants_expert"))] != names:
         raise BadData(f"{folder.path}: the manifest does not list all shards of variants_expert/train")
-    if spec:
+    if alone and manifest.configs != ["sources"]:
+        raise BadData(f"{folder.path}: shards of {manifest.configs[0]} in a dataset of sources without targets")
+    if spec and alone:
+        if manifest.rows("sources") != spec.d:
+            raise BadData(f"{folder.path}: {manifest.rows('sources')} rows of sources, the spec says {spec.d}")
+    elif spec:
         wanted = {"pairs": spec.d, "variants": spec.variants * manifest.rows("pairs", "train")}
         for config, rows in wanted.items():
             if manifest.rows(config) != rows:
@@ -309,6 +321,36 @@ def overlaps(folder: Folder, manifest: Manifest) -> dict[str, int]:
     for left, right in SPLIT_PAIRS:
         found[f"{left}/{right}"] = _in_common(distinct[left], distinct[right])
     return found
+
+
+# Sources without targets
+
+
+def check_sources(path: Place) -> int:
+    """Ids ascend. Rows seen."""
+    rows, last, counts = 0, -1, Counts()
+    for batch in read_batches(path, "sources"):
+        ids = to_numbers(batch.column("id"))
+        if (bad := np.flatnonzero(np.less_equal(ids, np.append(last, ids[:-1])[: len(ids)]))).size:
+            raise BadData(f"{path}: ids do not ascend at row {rows + bad[0]}")
+        last, rows, counts = int(ids[-1]) if len(ids) else last, rows + len(batch), counts + count_rows(batch)
+    _check_counts(path, "sources", counts)
+    return rows
+
+
+def check_all_sources(folder: Folder, manifest: Manifest, spec: Spec | None) -> None:
+    """No source occurs twice, and those of a spec come in its order."""
+    names, found = manifest.shards("sources"), _distinct_sources(folder, manifest, "sources", "train")
+    if len(found) != manifest.rows("sources"):
+        raise BadData(f"{folder.path}: {manifest.rows('sources') - len(found)} sources occur twice")
+    if spec is None:
+        return
+    drawn = candidates(spec)
+    for name in names:
+        for batch in read_batches(folder / name, "sources", ["source"]):
+            for text in batch.column("source").to_pylist():
+                if text not in drawn:  # goes on to the next one that equals it
+                    raise BadData(f"{folder / name}: {text!r} is not a source of the spec, or not in its order")
 
 
 # Demonstrations

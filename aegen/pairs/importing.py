@@ -40,6 +40,7 @@ class Import:
     max_tokens: MaxTokens = Imported.max_tokens
     rows_per_shard: Rows = Imported.rows_per_shard
     skip_bad: bool = Imported.skip_bad
+    sources_only: bool = False  # whether targets, if there are any, are dropped
     pairs: tuple[tuple[str, str], ...] | None = None  # instead of paths: what a program holds
     skipped: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
 
@@ -53,6 +54,8 @@ class Import:
             raise InvalidSpec("pairs that a program holds have neither paths nor a kind of file")
         if self.task != "text" and self.tokens != "words":
             raise InvalidSpec(f"tokens={self.tokens}: equations ({self.task}) are made of words")
+        if self.sources_only and self.ratio:
+            raise InvalidSpec("ratio: sources without targets are for training alone; leave it out")
         _ = self.shares
 
     @property

@@ -49,6 +49,22 @@ class Parallel:
 
 
 @dataclass(frozen=True)
+class Lines:
+    """One text file with a source on each line."""
+
+    path: Path
+    kind: ClassVar[str] = "lines"
+    options: ClassVar[dict[str, Any]] = {}
+
+    def rows(self) -> Iterator[Row]:
+        for where, text, problem in lines_of(self.path):
+            yield Row(where, text, text, problem=problem or ("" if text else "an empty line"))
+
+    def inputs(self) -> tuple[InputFile, ...]:
+        return digests(self.path)
+
+
+@dataclass(frozen=True)
 class Memory:
     """Pairs that a program holds."""
 
@@ -238,7 +254,7 @@ class HubDataset:
 
 
 SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".m2": "m2"}
-KINDS = ("auto", "released", "parallel", "csv", "tsv", "jsonl", "parquet", "m2", "datasets")
+KINDS = ("auto", "released", "parallel", "csv", "tsv", "jsonl", "parquet", "m2", "datasets", "lines")
 
 
 def open_reader(wanted: Import) -> Reader:
@@ -253,7 +269,11 @@ def open_reader(wanted: Import) -> Reader:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise InvalidSpec(f"{path}: import reads its input several times, which a pipe does not allow; use a file")
     if kind == "auto":
-        kind = _guess(paths)
+        plain = wanted.sources_only and len(paths) == 1 and paths[0].is_file() and paths[0].suffix not in SUFFIXES
+        kind = "lines" if plain else _guess(paths)
+    if kind == "lines" and not wanted.sources_only:
+        raise InvalidSpec("lines has no targets; expected --sources-only, or another kind")
+    target_column = wanted.source_column if wanted.sources_only else wanted.target_column
     if any(splits) and kind != "m2":
         raise InvalidSpec(f"{wanted.paths[0]}: only M2 files can be named by their split, not {kind}")
     if len(paths) != (2 if kind == "parallel" else 1) and kind != "m2":
@@ -266,8 +286,10 @@ def open_reader(wanted: Import) -> Reader:
         case "m2":
             return Several(tuple(M2(*each) for each in zip(paths, repeat(wanted.annotator), splits, strict=False)))
         case "datasets":
-            return HubDataset(str(paths[0]), wanted.source_column, wanted.target_column)
-    return Table(paths[0], kind, wanted.source_column, wanted.target_column)
+            return HubDataset(str(paths[0]), wanted.source_column, target_column)
+        case "lines":
+            return Lines(paths[0])
+    return Table(paths[0], kind, wanted.source_column, target_column)
 
 
 def named_split(path: Path) -> tuple[str | None, Path]:

@@ -126,6 +126,14 @@ class InputFile:
 
 
 @dataclass(frozen=True)
+class SourcesOnly:
+    """A dataset of sources without targets, and the held-out pairs whose sources are left out."""
+
+    apart_from: str | None = None  # the name of their dataset
+    held_out: tuple[InputFile, ...] = ()  # its shards of validation and test
+
+
+@dataclass(frozen=True)
 class Imported:
     """All that imported pairs depend on: the inputs by content, and the settings they were read with."""
 

@@ -5,6 +5,7 @@ Each function returns the manifest, and whether anything had to be written.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from aegen.card.companions import check_card
@@ -24,10 +25,12 @@ from aegen.experts.metrics import METRICS
 from aegen.experts.tags import TAGS
 from aegen.pairs.generate import plan
 from aegen.pairs.importing import Import
+from aegen.pairs.sources import generated_sources, imported_sources
 from aegen.pairs.spec import Spec
 from aegen.pipeline.demonstrations import write_augmented, write_expert, write_tags
 from aegen.pipeline.generated import write_pairs
 from aegen.pipeline.imported import write_imported
+from aegen.pipeline.sources import held_out, write_sources
 
 Done = tuple[Manifest, bool]
 
@@ -77,6 +80,31 @@ def import_pairs(source: Import, folder: Folder, progress: Progress = silent) ->
         if there := _finished(folder, recipe):  # written by another process meanwhile
             return there, False
         return _finish(folder, recipe, write_imported(source, recipe, counts, folder, progress), Local()), True
+
+
+def sources(spec: Spec, folder: Folder, apart: Folder | None = None, progress: Progress = silent) -> Done:
+    """Write the sources of a spec alone, none of which is in the validation or test of another dataset."""
+    if spec.variants or spec.split != Spec.split:
+        raise InvalidSpec("sources alone have neither variants nor splits; leave out --variants and --split-by")
+    used, left_out = held_out(apart)
+    return _write_sources(Recipe(spec, sources=used), folder, lambda: generated_sources(spec, left_out), progress)
+
+
+def import_sources(source: Import, folder: Folder, apart: Folder | None = None, progress: Progress = silent) -> Done:
+    """Write imported sources alone, none of which is in the validation or test of another dataset."""
+    used, left_out = held_out(apart)
+    recipe = Recipe(source.recorded, sources=used)
+    return _write_sources(recipe, folder, lambda: imported_sources(source, left_out), progress)
+
+
+def _write_sources(recipe: Recipe, folder: Folder, find: Callable[[], list[str]], progress: Progress) -> Done:
+    if there := _finished(folder, recipe):
+        return there, False
+    texts = find()  # a spec that asks for too many, or bad input, fails here, before any write
+    with folder.writing(recipe):
+        if there := _finished(folder, recipe):  # written by another process meanwhile
+            return there, False
+        return _finish(folder, recipe, write_sources(recipe, texts, folder, progress), Local()), True
 
 
 def demonstrator(task: str, metric: str | None = None, design: str | None = None) -> ExpertUsed | TaggerUsed:

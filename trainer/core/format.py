@@ -17,10 +17,11 @@ MANIFEST = "manifest.json"
 
 # Names
 
-ConfigName = Literal["pairs", "variants", "expert", "variants_expert", "augmented", "tags"]
+ConfigName = Literal["pairs", "variants", "expert", "variants_expert", "augmented", "tags", "sources"]
 SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
 PAIR_COLUMNS = {"id": "int64", "source": "string", "target": "string"}
+SOURCE_COLUMNS = {"id": "int64", "source": "string"}
 STEP_COLUMNS = {"pair": "int64", "origin": "int32", "step": "int16", "state": "string", "action": "list<string>"}
 COLUMNS: dict[ConfigName, dict[str, str]] = {
     "pairs": PAIR_COLUMNS,
@@ -29,6 +30,7 @@ COLUMNS: dict[ConfigName, dict[str, str]] = {
     "variants_expert": STEP_COLUMNS,
     "augmented": STEP_COLUMNS,
     "tags": STEP_COLUMNS,
+    "sources": SOURCE_COLUMNS,
 }
 SHARD = re.compile(  # a match cannot lead out of the dataset folder
     rf"({'|'.join(COLUMNS)})/({'|'.join(SPLITS)})-([0-9]{{5,9}})-of-([0-9]{{5,9}})\.parquet", re.ASCII
