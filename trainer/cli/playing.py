@@ -17,6 +17,10 @@ from trainer.core.errors import Failed, InvalidConfig, InvalidText
 from trainer.core.format import visible
 from trainer.core.progress import counter
 
+EDITS_HEADER = (
+    f"{'edits':<20}{'precision':>11}{'recall':>9}{'F0.5':>9}{'correct':>10}{'proposed':>10}{'gold':>9}"  # of a table
+)
+
 if TYPE_CHECKING:
     from trainer.agents.agent import Agent, Game
     from trainer.agents.lines import Edited
@@ -92,6 +96,42 @@ def evaluate(
     click.echo(f"games per second   {result['pairs_per_second']:>10,.0f}")
 
 
+@main.command()
+@click.argument("data", shell_complete=folders)
+@click.option(
+    "--split",
+    type=click.Choice(["train", "validation", "test"]),
+    default="test",
+    show_default=True,
+    help="Split to correct.",
+)
+@click.option("--m2", type=FILE, help="Correct the sentences of an M2 file instead.")
+@click.option("--limit", type=click.IntRange(1), show_default="all", help="Correct only the first texts.")
+@json_option
+def baselines(data: str, split: Any, m2: Path | None, limit: int | None, as_json: bool) -> None:
+    """Score two baselines without training, for DATA of text: how far does one get without an agent?
+
+    unchanged leaves every text as it is; frequent writes what the training split did most often to a word behind its
+    left neighbour. Both are scored as by `trainer evaluate` (MaxMatch).
+
+    \b
+    Example:
+      trainer baselines data/gec --split validation
+      trainer baselines data/gec --m2 wi.dev.m2
+    """
+    from trainer.agents.frequent import evaluate_baselines
+
+    if m2 and given("split"):
+        raise InvalidConfig("--m2 names what to correct: leave --split out")
+    found = evaluate_baselines(data, split, m2, limit or 0)
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    click.echo(EDITS_HEADER)
+    for name, row in found.items():
+        show_counts(name, row)
+
+
 def given(option: str) -> bool:
     """Whether the user has set an option of the running command."""
     source = click.get_current_context().get_parameter_source(option)
@@ -100,12 +140,17 @@ def given(option: str) -> bool:
 
 def show_edits(result: Mapping[str, Any]) -> None:
     """MaxMatch as a table: all edits, then by what they do, then by the types that annotators gave them."""
-    click.echo(f"{'edits':<20}{'precision':>11}{'recall':>9}{'F0.5':>9}{'correct':>10}{'proposed':>10}{'gold':>9}")
+    click.echo(EDITS_HEADER)
     for name, row in {"all": result, **result["kinds"]}.items():
-        shares = f"{row['precision']:>11.2f}{row['recall']:>9.2f}{row['f0.5']:>9.2f}"
-        click.echo(f"  {name:<18}{shares}{row['correct']:>10,}{row['proposed']:>10,}{row['gold']:>9,}")
+        show_counts(name, row)
     for name, row in result["types"].items():
         click.echo(f"  {visible(name):<29}{row['recall']:>9.2f}{'':>9}{row['correct']:>10,}{'':>10}{row['gold']:>9,}")
+
+
+def show_counts(name: str, row: Mapping[str, Any]) -> None:
+    """One row of such a table."""
+    shares = f"{row['precision']:>11.2f}{row['recall']:>9.2f}{row['f0.5']:>9.2f}"
+    click.echo(f"  {name:<18}{shares}{row['correct']:>10,}{row['proposed']:>10,}{row['gold']:>9,}")
 
 
 # A text may begin with a minus: unknown options are texts.
