@@ -2,14 +2,17 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# TORCH=cpu takes PyTorch from its index of that name: the wheels elsewhere bring 3 GB of CUDA to a Linux machine.
+TORCH  ?=
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test test-faults bench lint clean
 
 $(VENV)/installed: pyproject.toml trainer/pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "aegen needs Python 3.11 or newer (set PYTHON=...)")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt \
-	  -e ".[all,dev]" -e "./trainer[all]"
+	$(if $(TORCH),$(PIP) --no-deps torch --index-url $(TORCH))
+	$(PIP) -e ".[all,dev]" -e "./trainer[all]"
 	touch $@
 
 demo: $(VENV)/installed

@@ -23,18 +23,46 @@ from aegen.engines.local import Local
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
 from tests.hub import Hub
-from tests.readme import README
+from tests.readme import README, RUN, alike, blocks, commands
 
 ROOT = Path(__file__).parent.parent
 
 
+# Pages for readers, each followed from nothing; the others tell how things are, or take hours.
+FOLLOWED = [
+    "README.md",
+    *(f"cards/{name}.md" for name in ("quickstart", "concepts", "gallery")),
+    *sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("cards/howto/*.md")),
+]
+EXAMPLES = sorted(path.relative_to(ROOT) for path in ROOT.glob("cards/examples/*.py"))
+
+
 @pytest.mark.parametrize("how", ["in one process", pytest.param("literally", marks=pytest.mark.faults)])
-def test_the_readme_can_be_followed(how, tmp_path):
-    command = [sys.executable, "-m", "tests.readme", tmp_path, how]
+@pytest.mark.parametrize("page", FOLLOWED)
+def test_a_page_can_be_followed_in_a_clean_folder(page, how, tmp_path):
+    command = [sys.executable, "-m", "tests.readme", tmp_path, page, how]
     with Hub() as hub:
         environment = os.environ | hub.settings(tmp_path / "hf")
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-300:] + done.stderr[-3000:]
+
+
+def test_figures_of_a_training_are_compared_with_those_shown():
+    shown = "best 0.9800 in epoch 0\n...\n  1  POS_4 97%   [5] = 6\n"
+    assert alike(shown, "best 0.9600 in epoch 0\nand more\nof it\n  1  POS_4 100%  [5] = 6\n")
+    assert not alike(shown, "best 0.7000 in epoch 0\n  1  POS_4 97%   [5] = 6\n")
+    assert not alike(shown, "best 0.9800 in epoch 0\n  1  POS_4 97%   [5] = 7\n")
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_is_shown_and_runs(example, tmp_path):
+    """Those that a page runs are run with the page."""
+    pages = "".join((ROOT / page).read_text(encoding="utf-8") for page in FOLLOWED)
+    assert f"examples/{example.name}" in pages
+    if not re.search(rf"^(?:\$ )?python {example}", pages, flags=re.MULTILINE):
+        (tmp_path / "cards").symlink_to(ROOT / "cards")
+        done = subprocess.run([sys.executable, example], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0 and done.stdout, done.stderr
 
 
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("trainer/*.md"), *ROOT.glob("cards/**/*.md")]
@@ -51,9 +79,31 @@ def test_links_and_paths_lead_somewhere(page):
         assert (ROOT / path).exists(), path
 
 
+COMMAND = re.compile(r"^(?:\$ )?(?:aegen|trainer|make|pip|python3?|dask|torchrun|git) \S", flags=re.MULTILINE)
+RENDERED = [*ROOT.glob("cards/a??/README.md")]  # cards of datasets, whose commands are tested where they are rendered
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES} - {*RENDERED}), ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_command_is_run_or_the_page_says_why_not(page):
+    name = str(page.relative_to(ROOT))
+    for block in blocks(name):
+        code = block.kind in RUN or COMMAND.search(block.text)
+        assert not code or block.not_run or (block.kind in RUN and name in FOLLOWED), block.where
+
+
+def test_what_the_readme_shows_of_trainings_is_held_by_the_quickstart():
+    """The page whose trainings are run in full on every occasion."""
+    shown, held = (
+        {command: text for one in blocks(name) if one.kind == "console" for command, text in commands(one.text)}
+        for name in ("README.md", "cards/quickstart.md")
+    )
+    ours = {command: text for command, text in shown.items() if command.startswith("trainer ")}
+    assert len(ours) > 4 and ours.items() <= held.items()
+
+
 def test_make_has_the_targets_that_the_readme_names():
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    assert set(re.findall(r"`make ([\w-]+)`", README)) | {"demo", "test", "lint", "clean"} <= set(targets)
+    assert set(re.findall(r"`make ([\w-]+)[ `]", README)) | {"demo", "test", "lint", "clean"} <= set(targets)
 
 
 def test_the_format_page_names_every_field(tmp_path):
@@ -101,8 +151,9 @@ def test_both_packages_say_who_made_them_and_what_has_changed():
     assert re.search(rf"^## {re.escape(__version__)}$|^## Unreleased", page, flags=re.MULTILINE)
 
 
-def test_the_completion_in_the_readme_is_real():
-    for variable, name in re.findall(r'"\$\((_\w+=bash_source) (\w+)\)"', README):
+def test_the_completion_in_the_page_is_real():
+    page = (ROOT / "cards" / "howto" / "completion.md").read_text(encoding="utf-8")
+    for variable, name in re.findall(r'"\$\((_\w+=bash_source) (\w+)\)"', page):
         key, _, value = variable.partition("=")
         command = [sys.executable, "-m", name]
         done = subprocess.run(command, env=os.environ | {key: value}, capture_output=True, text=True, cwd=ROOT)

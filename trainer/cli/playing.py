@@ -84,7 +84,7 @@ def evaluate(
         return
     for name in ("token", "sequence", "equation"):
         if f"{name}_accuracy" in result:
-            click.echo(f"{name} accuracy{result[f'{name}_accuracy']:>18.2f} %")
+            click.echo(f"{name + ' accuracy':<19}{result[f'{name}_accuracy']:>10.2f} %")
     if "edits" in result:
         show_edits(result["edits"])
     refused = ", ".join(f"{number} {reason}" for reason, number in result["refused_because"].items())

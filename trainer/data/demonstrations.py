@@ -88,6 +88,9 @@ def find_configs(dataset: Dataset, shards: Shards) -> tuple[ConfigName, ...]:
     if shards == "tags" and not dataset.has("tags", "train"):
         how = "`aegen trajectories FOLDER --design tags` writes them"
         raise MissingShards(f"{dataset.where}: no tags/train shards; {how}")
+    if shards == "augmented" and not dataset.has("augmented", "train"):
+        how = "`aegen augment FOLDER` writes them; --train-on expert does without"
+        raise MissingShards(f"{dataset.where}: no augmented/train shards; {how}")
     if shards != "variants":
         return (shards,)
     if dataset.has("variants_expert", "train"):

@@ -43,6 +43,18 @@ def test_the_planners_table_is_what_was_measured(task):
     assert f"| {task.upper()} | {theirs} ± {spread} | {released} |\n" in page("../README")
 
 
+def test_the_demo_on_the_front_page_is_what_was_measured():
+    (cell,) = cells("demo")
+    shown = page("../README").partition("## The demo")[2].partition("\n## ")[0]
+    for name in ("token", "equation"):
+        theirs, ours = MAIN["nar-star", True]["aes", name][0], cell.scores[name]
+        assert re.search(rf"AES {name} +Planner \+ TA +{ours:.2f} .* {theirs:.2f} \(\+{ours - theirs:.2f}\)\n", shown)
+    curve = re.findall(r"epoch (\d+) .* action acc. ([\d.]+) .* valid equation acc. ([\d.]+)", shown)
+    assert len(curve) > 3
+    for number, trained, right in curve:
+        assert (float(trained), float(right)) == (cell.curve[int(number)].trained, cell.curve[int(number)].texts)
+
+
 def in_validation(task, label):
     """Validation accuracy of seed 0 with one ingredient less, or with all of them."""
     if label:
