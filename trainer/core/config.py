@@ -138,6 +138,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Annotated[
         bool, Meta(extra=PLANNER, description="Whether the planner's plan network reads how sure its token network is.")
     ] = True
+    tokens: Annotated[
+        Literal["auto", "whole", "characters"],
+        Meta(
+            extra=PLANNER,
+            description="How tokens are read and written: whole, or through their characters; auto: by the data.",
+        ),
+    ] = "auto"
     seed: Annotated[int, Meta(ge=0, le=(1 << 63) - 1, description="Seed of all random choices.")] = 0
 
     def __post_init__(self) -> None:

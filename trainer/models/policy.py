@@ -27,7 +27,7 @@ from trainer.data.encode import Batch
 from trainer.data.stream import StreamSampler
 from trainer.game.play import Decision
 
-PLANNING = frozenset(("view", "beam", "auxiliary", "confidence"))  # settings that are the planner's alone
+PLANNING = frozenset(("view", "beam", "auxiliary", "confidence", "tokens"))  # settings that are the planner's alone
 
 
 class Knowledge(msgspec.Struct, frozen=True):

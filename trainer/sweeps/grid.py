@@ -14,8 +14,9 @@
     models = ["ar-star", "nar-star"]
     ta = [false, true]
 
-A dataset names its ``metric`` and ``design`` where there is a choice; a grid selects them with ``metrics`` and
-``designs``, and otherwise uses the first dataset of each task. A ``path`` is a folder or a URL; a hub id needs its
+A dataset names its ``metric``, ``design`` and ``size`` where there is a choice; a grid selects them with ``metrics``,
+``designs`` and ``sizes``, and otherwise uses the first dataset of each task. The size, a word like ``n200``, goes into
+the label of the cells. A ``path`` is a folder or a URL; a hub id needs its
 scheme: ``hf://org/name``. ``[settings]`` changes the preset for all cells whose model reads them, and ``settings`` of a
 grid for its own cells; a ``label`` tells cells apart that differ only in settings. ``split`` is the split that the
 cells are evaluated on: use ``validation`` for ablations. ``variants = true`` trains on variants, more sources of every
@@ -63,6 +64,7 @@ class SweepDataset(Struct, frozen=True, forbid_unknown_fields=True):
     build: str = ""
     metric: OptionalName = ""
     design: OptionalName = ""
+    size: OptionalName = ""
 
     @property
     def name(self) -> str:
@@ -86,9 +88,10 @@ class SweepDataset(Struct, frozen=True, forbid_unknown_fields=True):
         """Whether it is a finished dataset folder."""
         return self.is_local and Path(self.path, MANIFEST).is_file()
 
-    def offers(self, task: str, metric: str | None, design: str | None) -> bool:
+    def offers(self, task: str, metric: str | None, design: str | None, size: str | None) -> bool:
         """Whether a grid that selects these trains on it."""
-        return task == self.task and metric in (None, self.metric) and design in (None, self.design)
+        wanted = ((metric, self.metric), (design, self.design), (size, self.size))
+        return task == self.task and all(one in (None, own) for one, own in wanted)
 
 
 class Settings(Struct, frozen=True):
@@ -109,6 +112,7 @@ class Grid(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ta: Flags = (False, True)
     metrics: Names | None = None
     designs: Names | None = None
+    sizes: Names | None = None
     seeds: Seeds | None = None
     preset: Text | None = None
     label: Label = ""
@@ -229,15 +233,15 @@ def expand(file: SweepFile, grid: Grid, seeds: tuple[int, ...]) -> Iterator[Grid
     if unread := [name for name in grid.settings if all(name in model.unread for model in models.values())]:
         raise InvalidConfig(f"settings: {unread[0]}: {', '.join(models)} do not read it")
     settings, chosen = file.settings | grid.settings, tuple(dict.fromkeys(seeds)) or grid.seeds or file.seeds
-    axes = product(grid.tasks, grid.metrics or (None,), grid.designs or (None,), grid.models, grid.ta, chosen)
-    for task, metric, design, model, ta, seed in axes:
+    data = product(grid.tasks, grid.metrics or (None,), grid.designs or (None,), grid.sizes or (None,))
+    for (task, metric, design, size), model, ta, seed in product(data, grid.models, grid.ta, chosen):
         if ta and not models[model].augmentable:
             continue
-        dataset = next((dataset for dataset in file.data if dataset.offers(task, metric, design)), None)
+        dataset = next((dataset for dataset in file.data if dataset.offers(task, metric, design, size)), None)
         if dataset is None:
-            raise InvalidConfig(f"no [[data]] for {', '.join(part for part in (task, metric, design) if part)}")
+            raise InvalidConfig(f"no [[data]] for {', '.join(part for part in (task, metric, design, size) if part)}")
         own = {name: value for name, value in settings.items() if name not in models[model].unread}
-        label = grid.label or ("variants" if grid.variants else "")
+        label = " ".join(part for part in (dataset.size, grid.label or ("variants" if grid.variants else "")) if part)
         given = (grid.preset or file.preset, own, label, file.split, grid.variants)
         cell = GridCell(dataset, model, ta, seed, *given)
         _ = cell.config  # invalid settings are reported before anything runs

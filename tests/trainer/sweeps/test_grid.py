@@ -59,6 +59,21 @@ def test_variants_are_cells_of_their_own(insert, tmp_path):
     assert "--train-on variants" in cell.commands(tmp_path)[0]
 
 
+def test_sizes_of_a_task_are_kept_apart(insert, tmp_path):
+    data = '[[data]]\ntask = "aor"\npath = "x"\nsize = "n20"\n\n[[grid]]\ntasks = ["aor"]\n'
+    both = data + 'sizes = ["n10", "n20"]\nlabel = "small"\n'
+    named = {'build = "aegen build aor"': 'size = "n10"', '[[grid]]\ntasks = ["aor"]\n': both}
+    file = write_file(tmp_path, insert, **named)
+    text = file.read_text()
+    cells = read_sweep(file, seeds=(0,)).cells
+    assert [(cell.name, cell.label, cell.dataset.path) for cell in cells[::2]] == [
+        ("aor/ar+ta,n10-small/seed-0", "n10 small", str(insert)), ("aor/ar+ta,n20-small/seed-0", "n20 small", "x"),
+    ]  # fmt: skip
+    file.write_text(text.replace('"n20"]', '"n30"]'))
+    with pytest.raises(TrainerError, match="for aor, n30"):
+        read_sweep(file)
+
+
 def test_the_command_of_a_cell_is_the_cell(insert, tmp_path):
     from trainer.cli import main
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import torch
 from msgspec import Meta
+from msgspec.structs import replace
 from torch import Tensor
 
 from trainer.core.config import Config
@@ -14,9 +15,11 @@ from trainer.core.errors import BadData, InvalidConfig
 from trainer.core.format import MAX_STATE
 from trainer.data.contract import Contract
 from trainer.data.encode import Steps
+from trainer.models.planner.spelling import FREQUENT, share_characters
 from trainer.models.policy import Knowledge
 
 View = Literal["scripts", "span", "opened"]
+Tokens = Literal["whole", "characters"]
 
 REACH = 48  # tokens that a network reads from each end of a state, at most
 WINDOW = 4  # tokens on each side of the place that is asked for,
@@ -39,12 +42,16 @@ class PlannerKnowledge(Knowledge, frozen=True):
     written: tuple[Annotated[int, Meta(ge=1)], ...] = ()  # tokens that no source has: the agent's own
     scripts: Annotated[tuple[Script, ...], Meta(max_length=MAX_SCRIPTS)] = ()
     window: Annotated[int, Meta(ge=0, le=WINDOW)] = 0  # tokens on each side of the place that is asked for
+    tokens: Tokens = "whole"  # how tokens are read and written
+    own: tuple[Annotated[int, Meta(ge=1)], ...] = ()  # spelled tokens that are read and written as wholes, too
 
     def check(self, contract: Contract, where: str) -> None:
         """Refuse ids, positions and views that the contract does not have."""
         tokens = len(contract.state_tokens)
         if max(self.written, default=0) > tokens:
             raise BadData(f"{where}: field written: expected token ids <= {tokens}")
+        if max(self.own, default=0) > tokens:
+            raise BadData(f"{where}: field own: expected token ids <= {tokens}")
         for script in self.scripts:
             if len(script) > contract.max_steps:
                 raise BadData(f"{where}: field scripts: expected at most {contract.max_steps} edits in a script")
@@ -57,6 +64,25 @@ class PlannerKnowledge(Knowledge, frozen=True):
 
 
 def study(steps: Steps, contract: Contract, config: Config) -> PlannerKnowledge:
+    """Choose the view, and how tokens are read and written.
+
+    Tokens are read and written through their characters where the vocabulary has at least two for each distinct
+    character and place; those that were seen 100 times keep a row of their own besides. All others stay whole.
+    """
+    found = choose_view(steps, contract, config)
+    if config.tokens == "whole" or (config.tokens == "auto" and not share_characters(contract.state_tokens)):
+        return found
+    frequent = (times_seen(steps, contract) >= FREQUENT).nonzero()[:, 0]
+    return replace(found, tokens="characters", own=tuple(frequent.tolist()))
+
+
+def times_seen(steps: Steps, contract: Contract) -> Tensor:
+    """How often each token stands in the distinct training states, by its id; the padding counts as 0."""
+    seen = torch.bincount(steps.states.flatten().long(), minlength=len(contract.state_tokens) + 1)
+    return seen.index_fill(0, torch.tensor([0]), 0)
+
+
+def choose_view(steps: Steps, contract: Contract, config: Config) -> PlannerKnowledge:
     """Choose the view by a rule that looks at nothing but the slots and the demonstrations.
 
     - ``span``: the slots are left, right, token. The token network sees only the span, which the new token

@@ -25,6 +25,7 @@ from trainer.models.planner.knowledge import PlannerKnowledge, study
 from trainer.models.planner.networks import GAP_FEATURES, TOKEN_FEATURES, Places, Reader, around, both_ends
 from trainer.models.planner.recipe import BETAS, RECIPES, Part
 from trainer.models.planner.sampler import PlannerSampler
+from trainer.models.planner.spelling import Spelling
 from trainer.models.policy import Policy
 
 QUESTIONS = 1 << 12  # to the token network at once: more would not fit the processor's cache
@@ -57,7 +58,8 @@ class Planner(Policy):
         self.beam = config.beam
         self.mask, self.query = len(contract.state_tokens) + 1, len(contract.state_tokens) + 2
         self.edits = EditClasses(contract, knowledge.span)
-        tokens = len(contract.state_tokens) + 3
+        spelled = knowledge.tokens == "characters"
+        tokens = Spelling(contract.state_tokens, knowledge.own) if spelled else len(contract.state_tokens) + 3
         self.confident = knowledge.view == "opened" and config.confidence
         self.features = GAP_FEATURES + (TOKEN_FEATURES if "operation" in contract.slots else 0)
         if knowledge.view == "scripts":

@@ -14,6 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from trainer.models.planner.spelling import Spelled, SpelledScores, Spelling
+
+Vocabulary = int | Spelling  # tokens as wholes, or through their characters
+
 PAD = 0
 GAP_FEATURES, TOKEN_FEATURES = 2, 3  # what the token network tells of a gap, and of a token
 
@@ -55,13 +59,23 @@ def around(states: Tensor, token: int, window: int) -> Tensor:
     return states.gather(1, place.clamp(0, states.shape[1] - 1)).masked_fill(~inside, PAD)
 
 
+def embedding(tokens: Vocabulary, width: int) -> nn.Embedding | Spelled:
+    """What a network reads tokens by: a row each, or a sum over their parts."""
+    return nn.Embedding(tokens, width) if isinstance(tokens, int) else Spelled(tokens, width)
+
+
+def scores(width: int, outputs: Vocabulary) -> nn.Module:
+    """The last layer of a network: a score for each class, or for tokens through their parts."""
+    return nn.Linear(width, outputs) if isinstance(outputs, int) else SpelledScores(width, outputs)
+
+
 class Reader(nn.Module):
     """A view of a state (b, places) → scores (b, outputs)."""
 
-    def __init__(self, tokens: int, places: int, outputs: int, shape: Shape, features: int = 0) -> None:
+    def __init__(self, tokens: Vocabulary, places: int, outputs: Vocabulary, shape: Shape, features: int = 0) -> None:
         super().__init__()
         self.kind = shape.kind
-        self.embed = nn.Embedding(tokens, shape.embedding)
+        self.embed = embedding(tokens, shape.embedding)
         stream = shape.width if shape.kind == "normed" else shape.hidden
         self.first = nn.Linear(places * shape.embedding, stream)
         self.features = nn.Linear(features, stream) if features else None
@@ -73,10 +87,10 @@ class Reader(nn.Module):
                 )
                 for _ in range(shape.layers)
             )
-            self.last: nn.Module = nn.Sequential(nn.LayerNorm(stream), nn.Linear(stream, outputs))
+            self.last: nn.Module = nn.Sequential(nn.LayerNorm(stream), scores(stream, outputs))
         else:
             self.blocks = nn.ModuleList(nn.Linear(stream, stream) for _ in range(shape.layers - 1))
-            self.last = nn.Linear(stream, outputs)
+            self.last = scores(stream, outputs)
 
     def forward(self, view: Tensor, features: Tensor | None = None) -> Tensor:
         hidden = self.read(view)
@@ -90,8 +104,8 @@ class Reader(nn.Module):
             else:
                 new = self.dropout(functional.gelu(block(hidden)))
                 hidden = hidden + new if self.kind == "residual" else new
-        scores: Tensor = self.last(hidden)
-        return scores
+        result: Tensor = self.last(hidden)
+        return result
 
     def read(self, view: Tensor) -> Tensor:
         """The first layer of the flattened embeddings (b, stream)."""
@@ -102,7 +116,7 @@ class Reader(nn.Module):
         return summed_table(self.embed, self.first.weight, view) + self.first.bias
 
 
-def summed_table(embed: nn.Embedding, weight: Tensor, tokens: Tensor) -> Tensor:
+def summed_table(embed: nn.Embedding | Spelled, weight: Tensor, tokens: Tensor) -> Tensor:
     """A linear layer over the flattened embeddings of tokens (b, k), without its bias.
 
     It is linear in one-hot tokens, so it is a sum of rows of a table of (place, token): where there are more
@@ -125,7 +139,7 @@ class Places(nn.Module):
     local = 128
     summary = 64
 
-    def __init__(self, tokens: int, reach: int, kinds: int, shape: Shape, features: int = 0) -> None:
+    def __init__(self, tokens: Vocabulary, reach: int, kinds: int, shape: Shape, features: int = 0) -> None:
         super().__init__()
         self.reach, self.features = reach, features
         self.reader = Reader(tokens, 2 * reach, 1 + self.summary, shape, 2 * (reach + 1) * features)

@@ -78,7 +78,8 @@ class PlannerSampler:
 
     @property
     def about(self) -> str:
-        return f"view {self.model.knowledge.view}"
+        known = self.model.knowledge
+        return f"view {known.view}" + (", tokens through their characters" if known.tokens == "characters" else "")
 
     def ready(self, updates: int) -> bool:
         return updates > sum(self.shares[:-1])

@@ -20,7 +20,7 @@ def test_the_view_follows_from_the_slots(datasets, bench, design):
 def test_scripts_need_fifty_demonstrations_each(tmp_path, bench):
     pairs = [((str(number), "1"), (str(number), "+", "1")) for number in range(50)]
     assert bench(
-        write_dataset(tmp_path / "a", "insert", {"train": pairs}, arithmetic=False)
+        write_dataset(tmp_path / "a", "insert", {"train": pairs}, arithmetic=False), tokens="whole"
     ).knowledge == PlannerKnowledge("scripts", 2, 1, 1, (1,), (((1, 1),),))
     assert (
         bench(write_dataset(tmp_path / "b", "insert", {"train": pairs[1:]}, arithmetic=False)).knowledge.view
@@ -81,6 +81,7 @@ def test_knowledge_survives_json(datasets, bench):
         {"written": [0]}, {"written": [10**12]}, {"written": 5}, {"scripts": "x"}, {"scripts": [[[1]]]},
         {"scripts": []}, {"scripts": [[[1, 1]]] * (1 << 15)}, {"scripts": [[[-1, 1]]]}, {"scripts": [[[1, 10**9]]]},
         {"scripts": [[[10**9, 1]]]}, {"scripts": [[[0, 1]] * 10_000]}, {"scripts": [[[True, 1]]]},
+        {"tokens": "letters"}, {"own": [0]}, {"own": [10**12]}, {"own": "x"},
     ],
 )  # fmt: skip
 def test_hostile_knowledge_is_refused(datasets, bench, change):

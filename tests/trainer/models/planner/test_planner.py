@@ -16,8 +16,11 @@ from trainer.training.run import sealed
 
 
 @pytest.mark.parametrize(
-    ("design", "changes"), [("insert", {}), ("edit", {}), ("span", {}), ("edit", {"confidence": False, "beam": 1})]
-)
+    ("design", "changes"),
+    [
+        ("insert", {}), ("edit", {}), ("span", {}), ("edit", {"confidence": False, "beam": 1, "tokens": "characters"}),
+    ],
+)  # fmt: skip
 def test_resuming_from_any_update_ends_with_the_same_bits(tmp_path, design, changes):
     data = small_dataset(tmp_path / "data", design)
     config = preset("fast", updates=20, **changes)
