@@ -11,7 +11,7 @@ from trainer.core.config import Config
 from trainer.core.errors import InvalidConfig
 from trainer.core.progress import Reporter
 from trainer.training.fit import Result, train_run
-from trainer.training.requested import requested_config, why_this_model
+from trainer.training.requested import is_text, requested_config, takes_editor, why_this_model
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,10 @@ def fit(
     """Train an agent on ``data`` (a dataset folder, a hub id, or a URL) into the folder ``out``.
 
     ``model`` is a name of the zoo, ``preset`` a named set of settings, and every field of :class:`Config` is a keyword;
-    one that the model does not read is refused. Without a preset the device decides: on a GPU ``paper``, with NAR*
-    unless told otherwise, else ``fast`` for the planner and ``cpu`` for other models. A whole ``config`` replaces all
-    of these. With ``resume`` an interrupted run continues and ends with the same weights as an uninterrupted one.
+    one that the model does not read is refused. Without a model and a preset, text is learned by the editor. Without a
+    preset the device decides: on a GPU ``paper``, with NAR* unless told otherwise, else ``fast`` for the planner and
+    ``cpu`` for other models. A whole ``config`` replaces all of these. With ``resume`` an interrupted run continues and
+    ends with the same weights as an uninterrupted one.
 
     >>> run = fit("aes", model="nar-star", width=16, updates=20, out="runs/nar")
     >>> run.updates, run.finished
@@ -54,8 +55,9 @@ def fit(
         settings["model"] = model
     why = ""
     if config is None:
-        why = why_this_model(preset, settings, device)
-        config = requested_config(preset, settings, device)
+        text = takes_editor(preset, settings, text=True) and is_text(data)
+        why = why_this_model(preset, settings, device, text)
+        config = requested_config(preset, settings, device, text)
     elif settings or preset:
         raise InvalidConfig(f"config: cannot be combined with {', '.join(['preset'] if preset else settings)}")
     result = train_run(

@@ -210,6 +210,7 @@ class Agent:
             "data": dataset.where,
             "own": self.learned_from(dataset),
             "weights": self.weights,
+            "edits_per_round": edits_per_round,
             "files": dataset.hashes("pairs", split),
             "seconds": round(seconds, 3),
             "pairs_per_second": round(scores.pairs / seconds, 1),

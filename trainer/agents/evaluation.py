@@ -25,23 +25,30 @@ from trainer.training.run import RunFolder
 
 
 def evaluate_run(
-    run: str | Path, device: str = "auto", data: str | None = None, split: SplitName = "test", limit: int = 0
+    run: str | Path,
+    device: str = "auto",
+    data: str | None = None,
+    split: SplitName = "test",
+    limit: int = 0,
+    edits_per_round: int = 1,
 ) -> dict[str, Any]:
     """The accuracies; a whole split also writes ``evaluation-SPLIT.json`` and, game by game, ``outcomes-SPLIT.json``.
 
-    The outcomes are written first: a run with an evaluation has both. Results on other data are not written. Of text
-    there is also MaxMatch against the edits that lead from each source to its target.
+    The outcomes are written first: a run with an evaluation has both. Results on other data, and of another game than
+    the paper's with one edit a round, are not written. Of text there is also MaxMatch against the edits that lead from
+    each source to its target.
     """
     agent, folder = Agent.from_pretrained(run, device), RunFolder(Path(run))
     dataset = Dataset(data or agent.description.dataset)
     pairs = load_pairs(dataset, split, agent.contract)
     outcomes = Outcomes(agent.contract, pairs, expert_actions(dataset, split, agent.contract, pairs))
     if agent.contract.arithmetic:
-        result = agent.measure(dataset, split, pairs, limit, outcomes)
+        result = agent.measure(dataset, split, pairs, limit, outcomes, edits_per_round)
     else:
         scored = _Scored(outcomes, pairs)
-        result = agent.measure(dataset, split, pairs, limit, scored) | {"edits": scored.score.to_json()}
-    if folder.path.is_dir() and not limit and result["own"]:
+        result = agent.measure(dataset, split, pairs, limit, scored, edits_per_round)
+        result |= {"edits": scored.score.to_json()}
+    if folder.path.is_dir() and not limit and result["own"] and edits_per_round == 1:
         write(folder.outcomes(split), outcomes.to_json())
         write_json(folder.evaluation(split), result)
     return result
@@ -64,9 +71,12 @@ class _Scored:
             self.score.add(Annotated(source, (gold,)), tuple(results.get(row, source)))
 
 
-def evaluate_m2(run: str | Path, file: str | Path, device: str = "auto", limit: int = 0) -> dict[str, Any]:
+def evaluate_m2(
+    run: str | Path, file: str | Path, device: str = "auto", limit: int = 0, edits_per_round: int = 1
+) -> dict[str, Any]:
     """MaxMatch of the agent on the sentences of an M2 file, against all their annotators."""
     agent = Agent.from_pretrained(run, device)
+    agent.check_round(edits_per_round)
     since = time.perf_counter()
     held: deque[Annotated] = deque()  # sentences that are being edited
 
@@ -76,13 +86,14 @@ def evaluate_m2(run: str | Path, file: str | Path, device: str = "auto", limit: 
             yield " ".join(sentence.source)
 
     score, unreadable = MaxMatch(), 0
-    for edited in edit_all(agent, texts(), moves=False):
+    for edited in edit_all(agent, texts(), moves=False, edits_per_round=edits_per_round):
         score.add(held.popleft(), tuple(edited.text.split(" ")) if edited.text else ())
         unreadable += bool(edited.problem)
     seconds = time.perf_counter() - since
     return score.to_json() | {
         "data": str(file),
         "weights": agent.weights,
+        "edits_per_round": edits_per_round,
         "unreadable": unreadable,
         "seconds": round(seconds, 3),
         "sentences_per_second": round(score.sentences / max(seconds, 1e-9), 1),

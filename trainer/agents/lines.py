@@ -55,10 +55,13 @@ class Edited:
         return write_m2(self._words()[0], self.edits)
 
 
-def edit_all(agent: Agent, texts: Iterable[str], batch: int = BATCH, moves: bool = True) -> Iterator[Edited]:
+def edit_all(
+    agent: Agent, texts: Iterable[str], batch: int = BATCH, moves: bool = True, edits_per_round: int = 1
+) -> Iterator[Edited]:
     """All texts, edited, in their order; without ``moves`` nobody writes down how. An empty text stays empty."""
     for portion in _portions(agent, texts, batch):
-        games = iter(agent.play([text for text, problem in portion if text and not problem], moves))
+        readable = [text for text, problem in portion if text and not problem]
+        games = iter(agent.play(readable, moves, edits_per_round))
         for text, problem in portion:
             if problem:
                 yield Edited(text, text, problem=problem)

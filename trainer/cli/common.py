@@ -101,6 +101,14 @@ device_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 threads_option = click.option("--threads", type=AT_ONCE, show_default="all cores", help="CPU threads.")
 
+edits_option = click.option(
+    "--edits-per-round",
+    type=click.IntRange(1, 1024),
+    default=1,
+    show_default="1, the paper's game",
+    help="Play so many edits of a text before the agent looks again, the most certain that do not touch (editor only).",
+)
+
 
 def preset_option(default: str | None, explained: str | bool = True) -> Callable[[Function], Function]:
     """The option ``--preset``, with its default or what the default depends on."""

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainer.cli.common import FILE, device_option, folders, json_option, main, threads_option, use_threads
+from trainer.cli.common import (
+    FILE,
+    device_option,
+    edits_option,
+    folders,
+    json_option,
+    main,
+    threads_option,
+    use_threads,
+)
 from trainer.core.errors import Failed, InvalidConfig, InvalidText
 from trainer.core.format import visible
 from trainer.core.progress import counter
@@ -38,6 +47,7 @@ if TYPE_CHECKING:
 )
 @click.option("--m2", type=FILE, help="Play the sentences of an M2 file instead: precision, recall and F0.5.")
 @click.option("--limit", type=click.IntRange(1), show_default="all", help="Play only the first pairs.")
+@edits_option
 @device_option
 @threads_option
 @json_option
@@ -48,6 +58,7 @@ def evaluate(
     split: Any,
     m2: Path | None,
     limit: int | None,
+    edits_per_round: int,
     device: str,
     threads: int | None,
     as_json: bool,
@@ -68,7 +79,7 @@ def evaluate(
     if m2:
         if data or given("split"):
             raise InvalidConfig("--m2 names what to play: leave --data and --split out")
-        result = evaluate_m2(run, m2, device, limit or 0)
+        result = evaluate_m2(run, m2, device, limit or 0, edits_per_round)
         if as_json:
             click.echo(json.dumps(result))
         else:
@@ -78,7 +89,7 @@ def evaluate(
             if result["unreadable"]:
                 click.echo(f"unreadable         {result['unreadable']:>10,}   unchanged: unknown tokens or too long")
         return
-    result = evaluate_run(run, device, data, split, limit or 0)
+    result = evaluate_run(run, device, data, split, limit or 0, edits_per_round)
     if as_json:
         click.echo(json.dumps(result))
         return
@@ -164,6 +175,7 @@ def show_counts(name: str, row: Mapping[str, Any]) -> None:
     show_default="1024; 1 if standard input is a terminal",
     help="Texts edited at once.",
 )
+@edits_option
 @device_option
 @threads_option
 @json_option
@@ -173,6 +185,7 @@ def edit(
     texts: tuple[str, ...],
     as_m2: bool,
     batch: int | None,
+    edits_per_round: int,
     device: str,
     threads: int | None,
     as_json: bool,
@@ -194,12 +207,14 @@ def edit(
         raise InvalidConfig("--m2 and --json: choose one")
     use_threads(threads)
     agent = Agent.from_pretrained(run, device)
+    agent.check_round(edits_per_round)
     if not texts:
-        if edit_lines(agent, batch, as_m2, as_json):
+        if edit_lines(agent, batch, as_m2, as_json, edits_per_round):
             sys.exit(Failed.exit_code)
         return
     failed = False
-    for number, result in enumerate(edit_all(agent, texts, batch or BATCH, moves=not as_m2), 1):
+    everything = edit_all(agent, texts, batch or BATCH, moves=not as_m2, edits_per_round=edits_per_round)
+    for number, result in enumerate(everything, 1):
         edited = result.as_m2 if as_m2 else result
         if edited.problem:
             failed = True
@@ -215,7 +230,7 @@ def edit(
         sys.exit(InvalidText.exit_code)
 
 
-def edit_lines(agent: Agent, batch: int | None, as_m2: bool, as_json: bool) -> int:
+def edit_lines(agent: Agent, batch: int | None, as_m2: bool, as_json: bool, edits: int) -> int:
     """Edit standard input line by line; returns how many lines could not be read."""
     from trainer.agents.lines import BATCH, edit_all, read_lines, to_bytes
 
@@ -230,7 +245,7 @@ def edit_lines(agent: Agent, batch: int | None, as_m2: bool, as_json: bool) -> i
 
     bad = 0
     with counter("lines") as advance:
-        for number, result in enumerate(edit_all(agent, lines(), size, moves=as_json), 1):
+        for number, result in enumerate(edit_all(agent, lines(), size, moves=as_json, edits_per_round=edits), 1):
             edited = result.as_m2 if as_m2 else result if as_json else result.on_one_line
             ending = endings.popleft()
             if edited.problem:

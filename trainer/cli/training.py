@@ -30,7 +30,10 @@ else:
     Choice = click.Choice  # generic in new versions of click only
 
 
-DEFAULT_MODEL = "planner without a GPU; nar-star with one, with --stream, and with another preset than fast"
+DEFAULT_MODEL = (
+    "editor for text; for equations planner without a GPU, nar-star with one; nar-star with --stream, and with another"
+    " preset than fast"
+)
 
 
 class ModelName(Choice):

@@ -49,6 +49,7 @@ class Policy(nn.Module):
     augmentable: ClassVar[bool] = True  # whether augmented demonstrations (TA) make sense for it
     streamable: ClassVar[bool] = True  # whether it can learn from row groups one after the other
     settings: ClassVar[Mapping[str, Any]] = {}  # its own values of the config, which replace a preset's
+    gpu_settings: ClassVar[Mapping[str, Any]] = {}  # and those that a GPU adds
     unread: ClassVar[frozenset[str]] = PLANNING  # settings that change nothing for it
     knowledge_type: ClassVar[type[Knowledge] | None] = None  # what ``study`` finds out
     group: ClassVar[int] = 256  # games of similar length that are decided at once

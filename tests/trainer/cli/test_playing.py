@@ -101,7 +101,7 @@ def test_memory_bounds_the_batch_too(run, monkeypatch):
     monkeypatch.setattr("trainer.agents.lines.TOKENS", 7)  # two texts of three tokens
     agent, sizes = Agent.from_pretrained(run), []
     plain = agent.play
-    monkeypatch.setattr(agent, "play", lambda texts, moves: sizes.append(len(texts)) or plain(texts, moves))
+    monkeypatch.setattr(agent, "play", lambda texts, *how: sizes.append(len(texts)) or plain(texts, *how))
     assert len(list(edit_all(agent, ["teh a a"] * 5))) == 5
     assert sizes == [2, 2, 1]
 

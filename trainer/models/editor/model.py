@@ -28,7 +28,7 @@ from trainer.models.editor.variants import worth_having
 from trainer.models.policy import PLANNING, Knowledge, Policy
 
 PASSES, LEAST_UPDATES = 20, 2000  # over the trajectories, where no number of updates is given
-SURE = 0.5  # an edit that is more probable than this is made
+SURE = 0.5  # an edit that is not the most probable one must be more probable than this
 CHOICES = 16  # words that are tried in turn: some would change nothing
 
 
@@ -52,7 +52,9 @@ class Editor(Policy):
         "restart": 32,
         "clip": 1.0,
         "select": "accuracy",
+        "adaptive": "off",
     }
+    gpu_settings: ClassVar[dict[str, Any]] = {"precision": "bf16"}
     unread: ClassVar[frozenset[str]] = PLANNING | {
         "init", "teacher_forcing", "teacher_draw", "epoch", "lengths", "last_batch", "restart", "rate_every",
         "adaptive", "adaptive_scale", "stream_rows",
@@ -64,6 +66,7 @@ class Editor(Policy):
         self.encoder = SmallEncoder(contract, config.width, config.layers, config.dropout)
         width = self.encoder.width
         self.between = nn.Linear(2 * width, width)
+        self.look, self.done = nn.Linear(width, width), nn.Linear(width, 2)
         self.gap_kind = nn.Linear(width, 2)
         self.token_kind = nn.Linear(width, self.classes.token_classes)
         self.kind_of_write = nn.Embedding(1 + self.classes.token_classes, width)
@@ -94,13 +97,20 @@ class Editor(Policy):
 
     @property
     def targets(self) -> int:
-        return 2  # the places, and the words
+        return 3  # the places, the words, and whether anything is left to edit
 
-    def hidden(self, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """What is known of the gaps (b, m + 1, d) and of the tokens (b, m, d)."""
-        found = self.dropout(self.encoder(states, lengths.to(states.device)))  # (b, m + 2, d)
+    def hidden(self, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What is known of the gaps (b, m + 1, d), of the tokens (b, m, d), and log-chances of work and DONE (b, 2).
+
+        The places are judged one by one, so that long texts can be; whether there is work at all needs all of them.
+        Where that is certain and the place is not, as for a misspelt word, the most probable place is edited.
+        """
+        lengths = lengths.to(states.device)
+        found = self.dropout(self.encoder(states, lengths))  # (b, m + 2, d)
         gaps = functional.gelu(self.between(torch.cat((found[:, :-1], found[:, 1:]), -1)))
-        return gaps, found[:, 1:-1]
+        real = torch.arange(found.shape[1], device=states.device) <= lengths[:, None] + 1
+        seen = self.look(found).masked_fill(~real[..., None], -torch.inf).amax(1)
+        return gaps, found[:, 1:-1], self.done(functional.gelu(seen)).float().log_softmax(-1)
 
     def words(self, gaps: Tensor, tokens: Tensor, writes: Tensor) -> Tensor:
         """Log-probabilities (e, words) of what edits write: of each its row, place, whether it is a gap, its class."""
@@ -121,8 +131,8 @@ class Editor(Policy):
         answers: Tensor,
         scale: Tensor,
     ) -> Tensor:
-        """In training: the losses of a batch's places and words, and whether all are right: (b, 2 targets, 2)."""
-        gap_states, token_states = self.hidden(states, lengths)
+        """In training: the losses of a batch's places and words, and whether all are right: (b, 3 targets, 2)."""
+        gap_states, token_states, done = self.hidden(states, lengths)
         loss = torch.zeros(len(states), device=states.device)
         right = torch.ones(len(states), dtype=torch.bool, device=states.device)
         for scores, gold in ((self.gap_kind(gap_states), gaps), (self.token_kind(token_states), tokens)):
@@ -134,18 +144,23 @@ class Editor(Policy):
         each = functional.nll_loss(chances, answers, reduction="none")
         word_loss = torch.zeros_like(loss).index_add(0, writes[:, 0], each)
         wrong = torch.zeros_like(loss).index_add(0, writes[:, 0], (chances.argmax(-1) != answers).float())
-        losses = torch.stack((loss * scale[0], word_loss * scale[1]), 1)
-        return torch.stack((losses, torch.stack((right.float(), (wrong == 0).float()), 1)), -1)
+        finished = ((gaps <= 0).all(1) & (tokens <= 0).all(1)).long()
+        losses = torch.stack(
+            (loss * scale[0], word_loss * scale[1], functional.nll_loss(done, finished, reduction="none"))
+        )
+        all_right = torch.stack((right, wrong == 0, done.argmax(1) == finished)).float()
+        return torch.stack((losses.T, all_right.T), -1)
 
     def judge(self, scores: Tensor, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
         return scores[..., 0], scores[..., 1] > 0
 
     def assess(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """As it would play: an expert's action is right if it is one of the edits that the editor would make."""
-        chances, gap_states, token_states = self.places(batch.states, batch.lengths)
+        chances, gap_states, token_states, done = self.places(batch.states, batch.lengths)
         sure, kinds = certainty(chances)
-        losses = -chances[..., 0].sum(1)  # of DONE
-        right = (sure <= SURE).all(1)
+        losses = -done[:, 1]
+        calm = done[:, 1].exp()
+        right = sure.amax(1) <= calm
         edits = decode_edits(batch.actions, batch.lengths, self.contract)
         found = [(row, edit, self.classes.kind(edit)) for row, edit in enumerate(edits) if edit]
         if not found:
@@ -155,8 +170,9 @@ class Editor(Policy):
         )
         row, place, gap, kind = table.unbind(1)
         at = 2 * place + 1 - gap
-        losses[row] = -torch.where(kind > 0, chances[row, at, kind], chances[row, at].amin(1))
-        right[row] = (sure[row, at] > SURE) & (kinds[row, at] == kind)
+        losses[row] = -done[row, 0] - torch.where(kind > 0, chances[row, at, kind], chances[row, at].amin(1))
+        first = sure[row, at] == sure[row].amax(1)
+        right[row] = (first | (sure[row, at] > SURE)) & (sure[row, at] > calm[row]) & (kinds[row, at] == kind)
         writing = torch.tensor([edit.new is not None for _, edit, _ in found], device=losses.device) & (kind > 0)
         states, lengths = batch.states.tolist(), batch.lengths.tolist()
         answers = [
@@ -172,9 +188,9 @@ class Editor(Policy):
 
     # What a game asks
 
-    def places(self, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Log-probabilities (b, 2 m + 1, classes) of gap 0, token 0, gap 1 …, and what is known of gaps and tokens."""
-        gap_states, token_states = self.hidden(states, lengths)
+    def places(self, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Log-probabilities (b, 2 m + 1, classes) of gap 0, token 0, gap 1 …, and what :meth:`hidden` says."""
+        gap_states, token_states, done = self.hidden(states, lengths)
         gaps = self.gap_kind(gap_states).float().log_softmax(-1)  # (b, m + 1, 2)
         tokens = self.token_kind(token_states).float().log_softmax(-1)  # (b, m, classes)
         result = gaps.new_full((len(states), 2 * states.shape[1] + 1, max(2, tokens.shape[2])), -torch.inf)
@@ -189,14 +205,15 @@ class Editor(Policy):
         result[..., 0] = torch.where(fits.any(2), result[..., 0], 0.0)
         kept = fits[..., 1:] if self.classes.span else fits
         result[..., 1:] = torch.where(kept, result[..., 1:], never - torch.inf)
-        return result, gap_states, token_states
+        return result, gap_states, token_states, done
 
     @torch.inference_mode()
     def decide(self, states: Tensor, lengths: Tensor, edits: int = 1) -> Decision:
         """The most certain edits that do not touch each other, from right to left, or DONE where no place needs one."""
         with many_shapes():
-            chances, gap_states, token_states = self.places(states, lengths)
-            rows, places, kinds, sure = pick(chances, edits, bool(self.classes.span))
+            chances, gap_states, token_states, done = self.places(states, lengths)
+            calm = done[:, 1].exp()
+            rows, places, kinds, sure = pick(chances, calm, edits, bool(self.classes.span))
             gap = places % 2 == 0
             table = torch.stack((rows, places // 2, gap.long(), kinds), 1)
             best, answers = self.words(gap_states, token_states, table).topk(min(CHOICES, self.classes.word_classes))
@@ -213,8 +230,7 @@ class Editor(Policy):
                 if (new := self.classes.word(answer, edit, state)) is not None:
                     found[row].append((edit._replace(new=new), chance, sayable))
                     break
-        calm = (1 - certainty(chances)[0].amax(1)).tolist()
-        return self.decision(found, calm, states.device)
+        return self.decision(found, calm.tolist(), states.device)
 
     def decision(
         self, found: list[list[tuple[Edit, float, float]]], calm: list[float], device: torch.device
@@ -239,8 +255,11 @@ def certainty(chances: Tensor) -> tuple[Tensor, Tensor]:
     return 1 - chances[..., 0].exp(), chances[..., 1:].argmax(-1) + 1
 
 
-def pick(chances: Tensor, edits: int, spans: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Rows, places, classes and certainties of the most certain edits of each row, none of which touch each other."""
+def pick(chances: Tensor, calm: Tensor, edits: int, spans: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Rows, places, classes and certainties of the most certain edits of each row, none of which touch each other.
+
+    The first must be more probable than that nothing is left to do; the others must be so by themselves, too.
+    """
     sure, kinds = certainty(chances)  # (b, p)
     place = torch.arange(sure.shape[1], device=sure.device)
     start = (place // 2).expand_as(kinds)
@@ -248,9 +267,9 @@ def pick(chances: Tensor, edits: int, spans: bool) -> tuple[Tensor, Tensor, Tens
     sure = torch.where(chances[..., 1:].amax(-1) > -torch.inf, sure, 0.0)
     row = torch.arange(len(sure), device=sure.device)
     found = []
-    for _ in range(edits):
+    for turn in range(edits):
         best, at = sure.max(1)
-        chosen = best > SURE
+        chosen = best > (calm.clamp(min=SURE) if turn else calm)
         if not chosen.any():
             break
         found.append(torch.stack((row[chosen], at[chosen], kinds[row, at][chosen]), 1))

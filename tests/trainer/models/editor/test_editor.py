@@ -1,14 +1,17 @@
 """The editor learns, plays and is kept like every agent, and reads what training never showed."""
 
+import json
 import random
 from itertools import pairwise
 
 import pytest
 import torch
+from click.testing import CliRunner
 
 from tests.trainer.reference import pairs_of, write_dataset
 from tests.trainer.runs import QUIET, Stop, Stopper, same, story, weights
 from trainer.agents.agent import Agent
+from trainer.cli import main
 from trainer.core.errors import InvalidConfig
 from trainer.data.dataset import Dataset
 from trainer.models.editor.model import Editor, pick
@@ -16,6 +19,7 @@ from trainer.models.zoo import build_model, open_demonstrations
 from trainer.publishing.publish import publish
 from trainer.training.fit import train_run
 from trainer.training.presets import preset
+from trainer.training.run import Description
 
 SMALL = {"width": 32, "layers": 1, "dropout": 0.0, "learning_rate": 5e-3, "batch": 16}
 NOUNS = ["cat", "dog", "tree", "house", "river", "apple", "bread", "stone", "cloud", "garden", "letter", "window"]
@@ -115,8 +119,12 @@ def test_length_is_no_limit(agent):
 
 def test_edits_of_a_round_do_not_touch():
     chances = torch.rand(4, 41, 3).log_softmax(-1)
-    rows, places, kinds, sure = pick(chances, 100, spans=True)
-    assert len(rows) > 20 and (sure > 0.5).all()
+    calm = torch.tensor([0.0, 0.0, 0.0, 1.0])
+    rows, places, kinds, sure = pick(chances, calm, 100, spans=True)
+    assert len(rows) > 20 and (sure > 0.5).all() and 3 not in rows
+    unsure = chances.clone()
+    unsure[..., 0] = -0.3  # no place is edited more likely than not, but something must be done
+    assert pick(unsure, calm, 100, spans=True)[0].tolist() == [0, 1, 2]
     for row in range(4):
         found = [(p // 2, p // 2 + p % 2 * k) for r, p, k in zip(rows, places, kinds, strict=True) if r == row]
         found.sort()
@@ -177,3 +185,36 @@ def test_a_batch_is_the_mean_of_its_ranks(insert):
         update = next(model.sampler(data, config, runtime).updates(0))
         parts.append(update.share * model.judge(model(*update.batch.inputs), update.batch)[0].mean(0))
     torch.testing.assert_close(sum(parts) / 2, loss)
+
+
+def test_it_is_the_default_for_text_and_the_log_says_so(tmp_path):
+    pairs = sentences(24)
+    splits = {"train": pairs[:16], "validation": pairs[16:]}
+    for arithmetic, model in ((False, "editor"), (True, "planner")):
+        data = write_dataset(tmp_path / f"data-{model}", "edit", splits, arithmetic=arithmetic)
+        out = tmp_path / f"run-{model}"
+        done = CliRunner().invoke(main, ["fit", str(data), "--out", str(out), "--updates", "2", "--device", "cpu"])
+        assert done.exit_code == 0, done.output
+        assert Description.read(out / "config.json").config.model == model
+        assert ("(the default for text: it reads any words and any length)" in done.stderr) == (model == "editor")
+    stream = ["--stream", "--width", "8", "--updates", "2", "--device", "cpu", "--train-on", "expert"]
+    done = CliRunner().invoke(main, ["fit", str(tmp_path / "data-editor"), "--out", str(tmp_path / "s"), *stream])
+    assert done.exit_code == 0 and "nar-star" in done.stderr and "--stream: " in done.stderr
+
+
+def test_edits_per_round_on_the_command_line(corrector, tmp_path):
+    text = "i see the cat um and the dog"
+    runs = {}
+    for edits in (1, 8):
+        done = CliRunner().invoke(main, ["edit", str(corrector), text, "--json", "--edits-per-round", str(edits)])
+        runs[edits] = json.loads(done.stdout)
+        result = CliRunner().invoke(main, ["evaluate", str(corrector), "--json", "--edits-per-round", str(edits)])
+        assert json.loads(result.stdout)["edits_per_round"] == edits
+        assert (corrector / "evaluation-test.json").exists()  # written by the paper's game, kept by the other
+    assert json.loads((corrector / "evaluation-test.json").read_text())["edits_per_round"] == 1
+    assert runs[1]["text"] == runs[8]["text"] == "I see the cat and the dog ."
+    pairs = pairs_of("edit", 20)
+    data = write_dataset(tmp_path / "data", "edit", {"train": pairs, "validation": pairs})
+    train_run(data, preset("fast", updates=2), tmp_path / "planner", **QUIET)
+    done = CliRunner().invoke(main, ["edit", str(tmp_path / "planner"), "2", "--edits-per-round", "2"])
+    assert done.exit_code == 2 and "planner decides on one edit a round" in done.stderr
