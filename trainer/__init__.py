@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trainer.agents.agent import Agent, Game
-    from trainer.api import Run, fit, load
+    from trainer.api import Run, fit, load, practise
     from trainer.core.config import Config
     from trainer.core.errors import (
         BadData,
@@ -37,7 +37,7 @@ __version__ = "0.1.0"
 # Imported on first use, so that importing the package is fast and requires no extra.
 _MODULES = {
     "agents.agent": ("Agent", "Game"),
-    "api": ("Run", "fit", "load"),
+    "api": ("Run", "fit", "load", "practise"),
     "core.config": ("Config",),
     "core.errors": (
         "BadData",
@@ -73,6 +73,7 @@ __all__ = [
     "__version__",
     "fit",
     "load",
+    "practise",
     "preset",
 ]
 

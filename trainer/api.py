@@ -11,6 +11,7 @@ from trainer.core.config import Config
 from trainer.core.errors import InvalidConfig
 from trainer.core.progress import Reporter
 from trainer.training.fit import Result, train_run
+from trainer.training.practise import Request, practise_run
 from trainer.training.requested import is_text, requested_config, takes_editor, why_this_model
 
 
@@ -71,6 +72,30 @@ def fit(
         reporter=reporter,
         why=why,
     )
+    return Run(**vars(result))
+
+
+def practise(
+    run: str | Path,
+    *,
+    out: str | Path,
+    resume: bool = False,
+    device: str = "auto",
+    save_every: int = 1000,
+    reporter: Reporter | None = None,
+    **settings: Any,
+) -> Run:
+    """Let the agent of ``run`` practise, into the folder ``out``: play, keep what wins, learn from it, again.
+
+    Settings are the fields of :class:`trainer.training.practise.Request`: ``sources``, ``data``, ``rounds``,
+    ``samples``, ``updates``, ``corrections`` and ``seed``.
+
+    >>> start = fit("aes", model="planner", updates=20, out="runs/start")
+    >>> practise("runs/start", out="runs/practised", rounds=2, samples=2, updates=5).updates
+    10
+    """
+    request = Request(**settings)
+    result = practise_run(run, out, request, resume=resume, device=device, save_every=save_every, reporter=reporter)
     return Run(**vars(result))
 
 

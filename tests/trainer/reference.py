@@ -212,6 +212,7 @@ def describe(config, split, rows, *, design, tokens, arithmetic, one_source, tas
         "tokens": tokens,
         "arithmetic": arithmetic,
         "one_source": one_source,
+        "goal": {"wins": "target"},
         "spec": spec,
     }
     if config == "pairs":

@@ -25,6 +25,8 @@ from trainer.core.config import settings as all_settings
 from trainer.training.presets import PRESETS
 
 if TYPE_CHECKING:
+    from trainer.training.fit import Result
+
     Choice = click.Choice[str]
 else:
     Choice = click.Choice  # generic in new versions of click only
@@ -118,11 +120,78 @@ def fit(
         save_every=save_every,
         **chosen,
     )
+    tell(result, out, as_json)
+
+
+def tell(result: Result, out: Path, as_json: bool) -> None:
+    """Print what came of a run."""
     if result.main and as_json:
         click.echo(json.dumps(result.to_json()))
     elif result.main:
         best = "none" if result.best is None else f"{result.best:.4f} in epoch {result.best_epoch}"
         click.echo(f"{out}: {result.updates:,} updates, best {best}, ended by {result.finished}")
+
+
+@main.command()
+@click.argument("run", type=FOLDER)
+@click.option("--out", type=FOLDER, required=True, help="Folder of the run that practises.")
+@click.option("--sources", shell_complete=folders, help="Dataset of sources without targets to play as well.")
+@click.option("--data", help="Demonstrations; default: the dataset that RUN was trained on.")
+@click.option(
+    "--rounds", type=click.IntRange(1, 1 << 20), default=3, show_default=True, help="Rounds of play and learning."
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(1, 1 << 20),
+    default=8,
+    show_default=True,
+    help="Games from each source in a round.",
+)
+@click.option(
+    "--updates",
+    type=click.IntRange(1, 1 << 40),
+    show_default="half of RUN's, times the square root of sources per demonstration",
+    help="Updates of a round.",
+)
+@click.option(
+    "--corrections/--no-corrections",
+    default=True,
+    show_default=True,
+    help="Also learn the expert's answers to states that the agent came to (DAgger).",
+)
+@click.option("--seed", type=click.IntRange(0, (1 << 63) - 1), show_default="RUN's", help="Seed of all random choices.")
+@click.option("--resume", is_flag=True, help="Resume the practice in the folder, if there is one.")
+@click.option(
+    "--save-every", type=click.IntRange(1), default=1000, show_default=True, help="Updates between checkpoints."
+)
+@device_option
+@threads_option
+@json_option
+def practise(
+    *,
+    run: Path,
+    out: Path,
+    resume: bool,
+    save_every: int,
+    device: str,
+    threads: int | None,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Let the agent of RUN practise: play by sampling, keep the games that win, learn from them, again.
+
+    The reward is looked at in training only; the agent that comes of it plays as any other.
+
+    \b
+    Examples:
+      trainer practise runs/aor --out runs/practised
+      trainer practise runs/aor --sources free --out runs/practised-free
+    """
+    from trainer.api import practise as train
+
+    use_threads(threads)
+    result = train(run, out=out, resume=resume, device=device, save_every=save_every, **settings)
+    tell(result, out, as_json)
 
 
 @main.command()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -70,6 +70,14 @@ class Sampler(Protocol):
     @property
     def about(self) -> str:
         """A few words for the log."""
+
+
+@runtime_checkable
+class SeekableSampler(Sampler, Protocol):
+    """Yields updates by their number too: rounds of practice count updates, not epochs."""
+
+    def from_update(self, number: int) -> Iterator[Update]:
+        """All updates from one on, whatever their epochs."""
 
 
 class EpochOrder:
@@ -133,6 +141,13 @@ class MemorySampler:
 
     def ready(self, updates: int) -> bool:
         return True
+
+    def from_update(self, number: int) -> Iterator[Update]:
+        """All updates from one on; all epochs have equally many."""
+        epoch, index = divmod(number, len(EpochOrder(self.steps, self.config, self.config.batch, 0)))
+        while True:
+            yield from self.updates(epoch, 0, index)
+            epoch, index = epoch + 1, 0
 
     def updates(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Update]:
         """The updates of an epoch from a position on."""

@@ -15,6 +15,7 @@ import torch
 
 from trainer.core.errors import BadData, InvalidConfig, MissingShards
 from trainer.core.format import DONE, PAIR_COLUMNS, STEP_COLUMNS, ConfigName, SplitName, split_state
+from trainer.core.records import plain
 from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset, Footer, leading
 from trainer.data.encode import (
@@ -121,6 +122,7 @@ def text_contract(dataset: Dataset, footers: Sequence[Footer]) -> Contract:
         "config": "pairs",
         "split": "train",
         **{key: getattr(first, key) for key in ("task", "tokens", "arithmetic", "one_source", "spec")},
+        "goal": plain(first.goal) if first else None,
         "metric": "none",
         "backend": {},
         "design": "text",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import chain, count, islice
 
 import pyarrow as pa
 import torch
@@ -46,6 +47,10 @@ class StreamSampler:
 
     def ready(self, updates: int) -> bool:
         return True
+
+    def from_update(self, number: int) -> Iterator[Update]:
+        """All updates from one on; those before are read and left out."""
+        return islice(chain.from_iterable(map(self.updates, count())), number, None)
 
     def windows(self, epoch: int) -> list[list[tuple[int, int]]]:
         """The row groups of an epoch, in windows of about ``stream_rows`` for each rank."""
@@ -95,11 +100,11 @@ class StreamSampler:
                 if number + 1 < len(windows):
                     ahead = reader.submit(self._load, windows[number + 1])
                 order = EpochOrder(steps, self.config, size, epoch, number, self.runtime.rank)
-                count = self.runtime.largest(len(order))
-                if number == window and index > count:
+                batches = self.runtime.largest(len(order))
+                if number == window and index > batches:
                     raise InvalidPosition(epoch, window, index)
-                for at in range(index if number == window else 0, count):
+                for at in range(index if number == window else 0, batches):
                     batch = steps.batch(order[at % len(order)])  # a rank with fewer batches starts over
-                    yield Update(batch, number, at, (number + at / count) / len(windows))
+                    yield Update(batch, number, at, (number + at / batches) / len(windows))
         finally:
             reader.shutdown(wait=False, cancel_futures=True)  # do not wait for a running read on interrupt

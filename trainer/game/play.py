@@ -41,6 +41,11 @@ class Decision:
         return cls(actions[:, None], scores.softmax(-1).gather(-1, actions[..., None])[..., 0][:, None])
 
     @classmethod
+    def drawn(cls, actions: Tensor) -> Decision:
+        """One action (b, n) that was sampled; what it was chosen by is not told."""
+        return cls(actions[:, None], torch.ones(actions.shape)[:, None])
+
+    @classmethod
     def joined(cls, parts: Sequence[Decision], order: Tensor) -> Decision:
         """The decisions for some rows each, put where ``order`` says."""
 
@@ -65,6 +70,9 @@ class Player(Protocol):
 
     def decide(self, states: Tensor, lengths: Tensor, edits: int = 1) -> Decision:
         """The actions of the next round for states (b, m), at most ``edits`` of each; lengths (b) are on the CPU."""
+
+    def sample(self, states: Tensor, lengths: Tensor, draw: torch.Generator) -> Decision:
+        """One action for each state, drawn from the agent's own probabilities."""
 
     def train(self, mode: bool = True) -> object:
         """Switch between training and inference."""
@@ -93,13 +101,22 @@ class Rollout:
     verdicts: Tensor  # (b) of the last action; APPLIED means that the steps ran out
 
 
-def act(policy: Player, states: Tensor, lengths: Tensor, edits: int = 1) -> Decision:
-    """The decisions of an agent, with states of similar length decided together; lengths on the CPU."""
+def act(
+    policy: Player, states: Tensor, lengths: Tensor, edits: int = 1, draw: torch.Generator | None = None
+) -> Decision:
+    """The decisions of an agent, with states of similar length decided together; lengths on the CPU.
+
+    With ``draw`` they are sampled from the agent's own probabilities, one action each.
+    """
+
+    def decide(states: Tensor, lengths: Tensor) -> Decision:
+        return policy.decide(states, lengths, edits) if draw is None else policy.sample(states, lengths, draw)
+
     if int(lengths.min()) == int(lengths.max()):
-        return policy.decide(states[:, : max(int(lengths[0]), 1)], lengths, edits)
+        return decide(states[:, : max(int(lengths[0]), 1)], lengths)
     order = lengths.argsort(stable=True)
     parts = [
-        policy.decide(states[rows.to(states.device), : max(int(lengths[rows[-1]]), 1)], lengths[rows], edits)
+        decide(states[rows.to(states.device), : max(int(lengths[rows[-1]]), 1)], lengths[rows])
         for rows in torch.split(order, policy.group)
     ]
     return Decision.joined(parts, order)
@@ -115,8 +132,11 @@ def play(
     max_steps: int,
     edits: int = 1,
     watch: Callable[[GameStep], None] | None = None,
+    draw: torch.Generator | None = None,
 ) -> Rollout:
     """Play games from these states for at most ``max_steps`` rounds each, of one action or up to ``edits``.
+
+    With ``draw`` the actions are sampled; without, they are the agent's best.
 
     An agent is a function of the state. After a refused action, which keeps the state, it would be refused again until
     the steps run out, so such a game ends at once with the same result.
@@ -131,7 +151,7 @@ def play(
         live_states, live_lengths = final[games].to(device), sizes[games]
         for _ in range(max_steps):
             live_states = live_states[:, : max(int(live_lengths.max()), 1)]
-            decision = act(policy, live_states, live_lengths, edits)
+            decision = act(policy, live_states, live_lengths, edits, draw)
             for step in play_round(environment, live_states, live_lengths, decision):
                 rows = step.games
                 if watch:

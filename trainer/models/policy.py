@@ -53,6 +53,7 @@ class Policy(nn.Module):
     unread: ClassVar[frozenset[str]] = PLANNING  # settings that change nothing for it
     knowledge_type: ClassVar[type[Knowledge] | None] = None  # what ``study`` finds out
     group: ClassVar[int] = 256  # games of similar length that are decided at once
+    practises: ClassVar[bool] = True  # whether it can sample its actions, and learn from games that it won
     several: ClassVar[bool] = False  # whether it can decide on several edits of a state at once
     contract_type: ClassVar[type[Contract]] = Contract  # an open one for states of any words and any length
 
@@ -130,6 +131,10 @@ class Policy(nn.Module):
         """What to play next: one action, or for an agent that can up to ``edits`` at once."""
         return Decision.best(self.scores(states, lengths))
 
+    def sample(self, states: Tensor, lengths: Tensor, draw: torch.Generator) -> Decision:
+        """One action for each state, drawn from the agent's own probabilities."""
+        return Decision.drawn(perturbed(self.scores(states, lengths), draw).argmax(-1))
+
 
 def negative_log_likelihood(scores: Tensor, actions: Tensor, smoothing: float = 0.0) -> Tensor:
     """Minus the score of each gold token (b, n); with smoothing, mixed with the mean over all possible tokens."""
@@ -139,3 +144,15 @@ def negative_log_likelihood(scores: Tensor, actions: Tensor, smoothing: float = 
     possible = scores > -torch.inf
     others = -scores.masked_fill(~possible, 0).sum(-1) / possible.sum(-1)
     return (1 - smoothing) * gold + smoothing * others
+
+
+def perturbed(scores: Tensor, draw: torch.Generator) -> Tensor:
+    """Scores with Gumbel noise: the best of them is a draw from their softmax.
+
+    >>> draw = torch.Generator().manual_seed(0)
+    >>> found = perturbed(torch.tensor([0.75, 0.25]).log().expand(10_000, 2), draw).argmax(-1)
+    >>> round(float((found == 0).float().mean()), 1)
+    0.8
+    """
+    noise = torch.empty(scores.shape).exponential_(generator=draw).log()  # drawn on the CPU: the same on any device
+    return scores - noise.to(scores.device)

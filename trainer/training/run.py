@@ -53,6 +53,7 @@ class ConfigFile(Struct):
     versions: dict[str, Any]
     sha256: str
     knowledge: Any = None
+    practice: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,20 @@ class Description:
     parameters: int
     versions: dict[str, Any]
     knowledge: Knowledge | None = None  # what the model must know of the data to be built
+    practice: dict[str, Any] | None = None  # how it practised; None: it has only imitated
 
     @classmethod
-    def make(cls, config: Config, data: Demonstrations, parameters: int, knowledge: Knowledge | None) -> Description:
+    def make(
+        cls,
+        config: Config,
+        data: Demonstrations,
+        parameters: int,
+        knowledge: Knowledge | None,
+        practice: dict[str, Any] | None = None,
+    ) -> Description:
         """Of a new run."""
         source = {"where": data.dataset.where, "spec": data.dataset.spec, "files": data.hashes}
-        return cls(config, data.contract, source, parameters, versions(), knowledge)
+        return cls(config, data.contract, source, parameters, versions(), knowledge, practice)
 
     @classmethod
     def read(cls, path: Path) -> Description:
@@ -85,7 +94,7 @@ class Description:
         # Last, because an error in a field says more. The hash is against damage, not against an attacker.
         if record.sha256 != sealed(values)[HASH]:
             raise BadData(f"{path}: altered: the content does not match its SHA-256")
-        return cls(config, contract, record.data, record.parameters, record.versions, knowledge)
+        return cls(config, contract, record.data, record.parameters, record.versions, knowledge, record.practice)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -113,6 +122,7 @@ class Description:
     def to_json(self) -> dict[str, Any]:
         """The content of ``config.json``."""
         known = {} if self.knowledge is None else {"knowledge": plain(self.knowledge)}
+        known |= {} if self.practice is None else {"practice": self.practice}
         recipe = {"recipe": stages} if (stages := self.stages) else {}
         return sealed(
             known
@@ -244,7 +254,11 @@ class RunFolder:
         """Refuse to resume with other settings or other data."""
         existing = Description.read(self.config)
         ours, theirs = description.settings, existing.settings
-        for name in description.config.to_json():
+        ours, theirs = ours | (description.practice or {}), theirs | (existing.practice or {})
+        if (description.practice is None) != (existing.practice is None):
+            kinds = ("practised", "imitated") if existing.practice else ("imitated", "practised")
+            raise FolderConflict(f"{self.path}: contains an agent that {kinds[0]}, not one that {kinds[1]}")
+        for name in [*description.config.to_json(), *(description.practice or ())]:
             if ours.get(name) != theirs.get(name):
                 said = f"{name}: existing value {theirs.get(name)!r}, requested {ours.get(name)!r}"
                 raise FolderConflict(f"{self.path}: {said}" + (LONGER if name == "updates" else ""))

@@ -37,6 +37,7 @@ class Editor(Policy):
 
     about: ClassVar[str] = "points at places of any text and rewrites them; the agent for sentences"
     streamable: ClassVar[bool] = False
+    practises: ClassVar[bool] = False  # its states are of any words: there is nothing to sample batches of ids from
     several: ClassVar[bool] = True
     contract_type: ClassVar[type[Contract]] = OpenContract
     knowledge_type: ClassVar[type[EditorKnowledge]] = EditorKnowledge

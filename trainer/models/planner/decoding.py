@@ -6,6 +6,7 @@ new plan after it. It looks at no outcome.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from trainer.game.environment import splice
 from trainer.models.planner.edit_classes import END
+from trainer.models.policy import perturbed
 
 if TYPE_CHECKING:
     from trainer.models.planner.model import Planner
@@ -57,8 +59,8 @@ def compact(states: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
     return states.gather(1, order).masked_fill(place >= lengths[:, None], 0), lengths
 
 
-def decode_scripts(model: Planner, states: Tensor, lengths: Tensor) -> NextEdits:
-    """The best script that agrees with the state; its leftmost edit that is not in the state yet.
+def decode_scripts(model: Planner, states: Tensor, lengths: Tensor, draw: torch.Generator | None = None) -> NextEdits:
+    """The best script, or with ``draw`` a sampled one, that agrees with the state; its leftmost edit that is missing.
 
     A state agrees with a script if it is a source with some of the script's edits made: then what the agent
     wrote stands where the script writes it.
@@ -66,13 +68,14 @@ def decode_scripts(model: Planner, states: Tensor, lengths: Tensor) -> NextEdits
     valid = torch.arange(states.shape[1], device=states.device) < lengths[:, None]
     own = model.written[states] & valid  # (b, m)
     source, source_lengths = compact(states, valid & ~own)
-    chances = model.token_chances(source, source_lengths)  # (b, s)
+    chances = once_each(model.token_chances, source, source_lengths)  # (b, s)
     gap = (valid & ~own).long().cumsum(1)  # source tokens before or at a place
     rows = torch.arange(len(states), device=states.device)[:, None]
     made = torch.zeros_like(chances, dtype=torch.long)  # edits of a script that the state has
     agrees = torch.ones_like(chances, dtype=torch.bool)
     place = torch.full_like(made, -1)  # of the first edit that is missing
     token = torch.zeros_like(made)
+    before = torch.zeros_like(made)  # edits to the left of it that the state has
     for edit in range(model.script_tokens.shape[1]):
         position, new = model.script_positions[:, edit], model.script_tokens[:, edit]  # (s)
         real = (new > 0).expand_as(made)
@@ -81,17 +84,32 @@ def decode_scripts(model: Planner, states: Tensor, lengths: Tensor) -> NextEdits
         there = real & (at < lengths[:, None]) & own[rows, looked] & (states[rows, looked] == new)
         there &= gap[rows, looked] == position
         missing = real & ~there & (place < 0)
+        before = torch.where(missing, made, before)
         place, token = torch.where(missing, at, place), torch.where(missing, new, token)
         agrees &= ~real | (position <= source_lengths[:, None])
         made = made + there.long()
     agrees &= made == own.sum(1, keepdim=True)
+    if draw is not None:  # edits go from left to right: then a game is a draw of one script, edit by edit
+        agrees &= (place < 0) | (before == made)
     some = agrees.any(1)
     chances = torch.where(some[:, None], chances.masked_fill(~agrees, -torch.inf), chances).log_softmax(1)
-    chance, best = chances.max(1)
+    best = (chances if draw is None else perturbed(chances, draw)).argmax(1)
+    chance = chances.gather(1, best[:, None])[:, 0]
     at, new = place.gather(1, best[:, None])[:, 0], token.gather(1, best[:, None])[:, 0]
     going_on = some & (at >= 0)
     classes = torch.where(going_on, 1 + at * model.edits.kinds, END)
     return NextEdits(classes, torch.where(going_on, new, 0), torch.stack((chance, chance), 1))
+
+
+def once_each(chances: Callable[[Tensor, Tensor], Tensor], states: Tensor, lengths: Tensor) -> Tensor:
+    """What a network says of states (b, m), asked once for each distinct one: games from one source share many."""
+    if len(states) < 2:
+        return chances(states, lengths)
+    distinct, which = torch.unique(states, dim=0, return_inverse=True)
+    if 2 * len(distinct) > len(states):
+        return chances(states, lengths)
+    sizes = torch.zeros(len(distinct), dtype=lengths.dtype, device=lengths.device).index_copy_(0, which, lengths)
+    return chances(distinct, sizes)[which]
 
 
 def tokens_to_write(model: Planner, states: Tensor, lengths: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -17,9 +17,11 @@ from trainer.core.device import Runtime, many_shapes
 from trainer.data.contract import Contract
 from trainer.data.demonstrations import Demonstrations
 from trainer.game.environment import Splices, splice
+from trainer.game.play import Decision
 from trainer.game.replay import check_trajectories
 from trainer.models.layers import IMPOSSIBLE
 from trainer.models.planner.decoding import NextEdits, decode_opened, decode_scripts, decode_spans
+from trainer.models.planner.drawing import draw_opened, draw_spans
 from trainer.models.planner.edit_classes import EditClasses
 from trainer.models.planner.knowledge import PlannerKnowledge, study
 from trainer.models.planner.networks import GAP_FEATURES, TOKEN_FEATURES, Places, Reader, around, both_ends
@@ -202,3 +204,12 @@ class Planner(Policy):
         rest = ((1 - chance) / (self.vocabulary - 1)).log()
         scores = rest[..., None].expand(-1, -1, self.vocabulary)
         return scores.scatter(2, actions[..., None], chance.log()[..., None])
+
+    @torch.inference_mode()
+    def sample(self, states: Tensor, lengths: Tensor, draw: torch.Generator) -> Decision:
+        """The first edits of scripts that are drawn from the planner's own probabilities."""
+        lengths = lengths.to(states.device)
+        draw_edits = {"scripts": decode_scripts, "span": draw_spans, "opened": draw_opened}[self.knowledge.view]
+        with many_shapes():
+            plan: NextEdits = draw_edits(self, states, lengths, draw)
+        return Decision.drawn(self.edits.actions(plan.classes, plan.tokens))

@@ -84,6 +84,13 @@ class PlannerSampler:
     def ready(self, updates: int) -> bool:
         return updates > sum(self.shares[:-1])
 
+    def from_update(self, number: int) -> Iterator[Update]:
+        """All updates from one on."""
+        epoch, index = divmod(number, EPOCH)
+        while epoch * EPOCH < self.total:
+            yield from self.updates(epoch, 0, index)
+            epoch, index = epoch + 1, 0
+
     def updates(self, epoch: int, window: int = 0, index: int = 0) -> Iterator[Update]:
         """The updates of an epoch from a position on; an epoch is one window."""
         first = epoch * EPOCH

@@ -1,0 +1,165 @@
+"""Practice from end to end: sources of aegen, games and learning of trainer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+import aegen.pipeline.build as pipeline
+import trainer
+from aegen.dataset.folder import Folder
+from aegen.engines.local import Local
+from aegen.pairs.importing import Import
+from aegen.pairs.spec import Spec
+from tests.trainer.runs import QUIET, Stop, Stopper, same, story, weights
+from trainer.core.errors import BadData, FolderConflict, InvalidConfig
+from trainer.data.dataset import Dataset
+from trainer.data.encode import load_pairs
+from trainer.data.sources import load_sources
+from trainer.training.run import Description
+
+MARGIN = 10.0  # per cent of the equations that practice must gain on a tiny AOR, at least
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A tiny AOR, free sources, and an agent that has imitated."""
+    torch.set_num_threads(1)
+    root = tmp_path_factory.mktemp("practice")
+    pipeline.build(Spec("aor", 10, 4, 600), Folder(root / "aor"), Local())
+    pipeline.sources(Spec("aor", 10, 4, 900, seed=1), Folder(root / "free"), Folder(root / "aor"))
+    settings = {"model": "planner", "view": "scripts", "updates": 200, "preset": "fast"}
+    trainer.fit(root / "aor", out=root / "start", **settings, **QUIET)
+    return root
+
+
+def practise(folder, out, **settings):
+    given = {"sources": folder / "free", "rounds": 2, "samples": 16, "updates": 150} | settings
+    return trainer.practise(folder / "start", out=out, **QUIET | given)
+
+
+@pytest.fixture(scope="module")
+def practised(folder):
+    practise(folder, folder / "practised")
+    return folder / "practised"
+
+
+def test_practice_improves_the_agent_that_it_began_with(folder, practised):
+    before, after = (
+        trainer.load(run).evaluate(split="test")["equation_accuracy"] for run in (folder / "start", practised)
+    )
+    assert after >= before + MARGIN
+
+
+def test_the_log_tells_what_was_won_in_each_round(practised):
+    rounds = {line["practice"]["round"]: line["practice"] for line in story(practised)}
+    assert sorted(rounds) == [1, 2]
+    for facts in rounds.values():
+        assert facts["training_games"] == 16 * 420 and facts["free_games"] == 16 * 900
+        assert 0 < facts["free_sources_won"] <= facts["free_won"] <= facts["free_games"]
+    assert rounds[2]["free_won"] > rounds[1]["free_won"]
+    about = Description.read(practised / "config.json").practice
+    assert about["rounds"] == 2 and len(about["sources"]) == 1
+
+
+SHORT = {"rounds": 2, "samples": 2, "updates": 12, "save_every": 5}
+
+
+@pytest.fixture(scope="module")
+def short(folder):
+    practise(folder, folder / "short", **SHORT)
+    return folder / "short"
+
+
+@pytest.mark.parametrize("after", [0, 8, 17])  # before anything is learned, in the first round, in the second
+def test_a_practice_that_was_killed_resumes_bit_for_bit(folder, short, tmp_path, after):
+    with pytest.raises(Stop):
+        practise(folder, tmp_path / "run", **SHORT, reporter=Stopper(after))
+    practise(folder, tmp_path / "run", **SHORT, resume=True)
+    assert same(weights(tmp_path / "run"), weights(short))
+    assert same(weights(tmp_path / "run", "best"), weights(short, "best"))
+    assert story(tmp_path / "run") == story(short)
+
+
+def test_no_free_source_is_held_out(folder, tmp_path):
+    agent = trainer.load(folder / "start")
+    free = load_sources(Dataset(folder / "free"), agent.contract)
+    for split in ("validation", "test"):
+        assert not set(free.texts) & set(load_pairs(Dataset(folder / "aor"), split, agent.contract).sources)
+    pipeline.sources(Spec("aor", 10, 4, 800, seed=1), Folder(tmp_path / "leaking"))
+    with pytest.raises(BadData, match="of its sources are in validation of .* --apart-from"):
+        practise(folder, tmp_path / "out", sources=tmp_path / "leaking")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def others(folder):
+    """Datasets that do not fit: of another task, other tokens, texts, and without a reward."""
+    pipeline.sources(Spec("aec", 10, 4, 20), Folder(folder / "aec"))
+    pipeline.import_sources(
+        Import(pairs=(("77 78 79", ""), ("80 81 82", "")), task="aor", sources_only=True), Folder(folder / "large")
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("aec", "field task is 'aec', the agent expects 'aor'"),
+        ("large", "the agent can read none of 2 sources"),
+        ("aor", "no sources/train shards"),
+        ("none", "not a finished dataset"),
+    ],
+)
+def test_sources_that_do_not_fit_are_refused_and_nothing_is_lost(others, tmp_path, name, message, invoke):
+    words = ["practise", others / "start", "--out", tmp_path / "out", "--sources", others / name]
+    told = invoke(*words, module="trainer", check=2).stderr.strip()
+    assert message in told and "\n" not in told
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dataset_without_a_reward_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("aegen.pipeline.generated.goal_of", lambda *given: None)
+    pipeline.build(Spec("aor", 10, 4, 60), Folder(tmp_path / "aor"), Local())
+    trainer.fit(tmp_path / "aor", out=tmp_path / "start", model="planner", view="scripts", updates=2, **QUIET)
+    with pytest.raises(BadData, match="no reward: its shards do not say what winning is"):
+        trainer.practise(tmp_path / "start", out=tmp_path / "out", **QUIET)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_is_not_mistaken_for_another(folder, practised, tmp_path):
+    with pytest.raises(FolderConflict, match="use --resume"):
+        practise(folder, practised)
+    with pytest.raises(FolderConflict, match="samples: existing value 16, requested 9"):
+        practise(folder, practised, samples=9, resume=True)
+    with pytest.raises(InvalidConfig, match="choose another folder"):
+        practise(folder, folder / "start", resume=True)
+    with pytest.raises(FolderConflict, match="an agent that practised, not one that imitated"):
+        config = Description.read(practised / "config.json").config
+        trainer.fit(folder / "aor", config=config, out=practised, resume=True, **QUIET)
+
+
+@pytest.mark.parametrize("model", ["ar", "nar-star", "linear", "decoder0", "end2end", "tagging"])
+def test_every_agent_practises_through_one_interface(folder, tmp_path, model):
+    data = folder / "aor"
+    if model == "tagging" and not Dataset(data).has("tags", "train"):
+        pipeline.add_tags(Folder(data), "levenshtein", Local())
+    small = {"width": 16, "updates": 30, "layers": 1, "preset": "cpu"}
+    trainer.fit(data, out=tmp_path / "start", model=model, **small, **QUIET)
+    done = trainer.practise(tmp_path / "start", out=tmp_path / "out", rounds=2, samples=2, updates=3, **QUIET)
+    assert done.updates == 6 and trainer.load(tmp_path / "out").edit("2 3 4 9").source == "2 3 4 9"
+
+
+@pytest.mark.parametrize("task", ["aes", "aec"])
+def test_the_planner_practises_all_views(task, tmp_path):
+    pipeline.build(Spec(task, 10, 4, 100), Folder(tmp_path / task), Local())
+    pipeline.sources(Spec(task, 10, 4, 40, seed=1), Folder(tmp_path / "free"), Folder(tmp_path / task))
+    trainer.fit(tmp_path / task, out=tmp_path / "start", model="planner", updates=60, **QUIET)
+    given = {"sources": tmp_path / "free", "rounds": 2, "samples": 4, "updates": 6}
+    trainer.practise(tmp_path / "start", out=tmp_path / "out", **given, **QUIET)
+    facts = story(tmp_path / "out")[-1]["practice"]
+    assert (
+        facts["training_won"] > 0 and json.loads((tmp_path / "out/config.json").read_text())["practice"]["samples"] == 4
+    )
