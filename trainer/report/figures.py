@@ -17,8 +17,14 @@ from trainer.report.paper import PAIR
 from trainer.report.tables import ORDER, OURS, TA, label
 
 BLUE, ORANGE, GREEN, SKY, RED, PURPLE, BLACK = (
-    "#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#000000",
+    "#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#1a1a1a",
 )  # fmt: skip
+# An SVG has no background, and in a browser with dark colours what is black in it turns light.
+DARK = (
+    "<style>@media (prefers-color-scheme: dark) {"
+    + "".join(f'[style*="{kind}: {BLACK}"] {{ {kind}: #e6e8eb !important }} ' for kind in ("fill", "stroke"))
+    + "}</style>"
+)
 COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK)
 MARKS = "osD^vPX*<>ph"
 HATCHES = ("", "//", "..", "xx")
@@ -39,6 +45,8 @@ def draw(records: Sequence[Record], timing: Timing) -> Figures:
         "backend": "agg", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
         "grid.alpha": 0.3, "svg.fonttype": "none", "svg.hashsalt": "aegen", "figure.constrained_layout.use": True,
         "hatch.linewidth": 0.6, "text.parse_math": False,  # a task's name is not a formula
+        "legend.frameon": False, "axes.facecolor": "none",
+        **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), BLACK),
     }  # fmt: skip
     found: Figures = {}
     with mpl.rc_context(settings):
@@ -58,9 +66,11 @@ def comparable(records: Sequence[Record]) -> list[Record]:
 
 def save(figure: Any, kind: str) -> bytes:
     """A figure as the bytes of a file, the same every time."""
-    file = io.BytesIO()
-    figure.savefig(file, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else {"Software": None})
-    return file.getvalue()
+    file, vector = io.BytesIO(), kind == "svg"
+    metadata = {"Date": None} if vector else {"Software": None}
+    figure.savefig(file, format=kind, dpi=160, facecolor="none" if vector else "white", metadata=metadata)
+    drawn = file.getvalue()
+    return drawn.replace(b"</svg>", DARK.encode() + b"</svg>") if vector else drawn
 
 
 def panels(rows: int, columns: int, width: float, height: float) -> tuple[Any, Any]:

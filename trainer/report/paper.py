@@ -8,7 +8,7 @@ from __future__ import annotations
 from trainer.sweeps.result import Measure
 
 LENIENT = (
-    "The paper's figures are by the released evaluator, which also accepts `4 / / 2 = 2` and a target with more behind "
+    "The paper's figures are by the released evaluator, which also accepts “4 / / 2 = 2” and a target with more behind "
     "it, worth 0.07 to 0.47 points; ours does not."
 )
 

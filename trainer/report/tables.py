@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import mean, stdev
 from typing import Any
@@ -15,6 +15,7 @@ from trainer.report.paper import Column, Figure
 from trainer.sweeps.result import Measure
 
 TA = " + TA"
+BEST = "Best in the paper"
 SHORT: dict[Measure, str] = {"token": "Tok.", "sequence": "Seq.", "equation": "Eq."}
 # The paper's models in its order, and the rows of the main table for models of the zoo that it does not have.
 ORDER = tuple(dict.fromkeys(model for model, _ in (*paper.MAIN, *paper.DECODERS)))
@@ -65,6 +66,10 @@ class Row:
     block: Hashable
     cells: dict[Column, Entry]
 
+    @property
+    def has_results(self) -> bool:
+        return any(entry.values for entry in self.cells.values())
+
 
 @dataclass(frozen=True)
 class Table:
@@ -75,6 +80,35 @@ class Table:
     heads: tuple[str, ...]
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+
+    @property
+    def ran(self) -> Table | None:
+        """The rows and columns that have results; None if there are none.
+
+        Where a row has no figure of the paper beside it, the last row has the best of the paper.
+        """
+        rows = [row for row in self.rows if row.has_results]
+        columns = tuple(column for column in self.columns if any(row.cells[column].values for row in rows))
+        if not rows:
+            return None
+        kept = [replace(row, cells={column: row.cells[column] for column in columns}) for row in rows]
+        best = {column: Entry(theirs=self._best(column)) for column in columns}
+        if any(best[column].theirs and not row.cells[column].theirs for row in kept for column in columns):
+            kept.append(Row((BEST, *[""] * (len(self.heads) - 1)), BEST, best))
+        return replace(self, columns=columns, rows=tuple(kept))
+
+    def _best(self, column: Column) -> Figure | None:
+        figures = [theirs for row in self.rows if (theirs := row.cells[column].theirs)]
+        return max(figures, key=lambda figure: figure[0], default=None)
+
+    @property
+    def whole(self) -> Table | None:
+        """The table with all that the paper has; None if that is no more than what was run."""
+        rows = [row for row in self.rows if row.has_results or any(entry.theirs for entry in row.cells.values())]
+        ran = self.ran
+        if ran and ran.columns == self.columns and all(row.has_results for row in rows):
+            return None
+        return replace(self, rows=tuple(rows))
 
 
 def make(
@@ -179,12 +213,13 @@ def other_tables(records: Sequence[Record]) -> list[Table]:
         here = [record for record in records if record.split == split]
         rows: dict[Any, dict[Column, Figure]] = {(record.model, record.ta, record.label): {} for record in here}
         columns: dict[Column, None] = {}
+        title = "Other cells" if any(record.task in paper.TASKS for record in here) else "Own texts"
         for record in here:
             measures = [measure for measure in SHORT if measure in record.scores]
             columns |= {(record.task, measure): None for measure in measures[-1:]}
         found.append(
             make(
-                f"other-{split}", f"Other cells, {split} split", ("Method",), tuple(columns), rows,
+                f"other-{split}", f"{title}, {split} split", ("Method",), tuple(columns), rows,
                 lambda name: (label(*name[:2]) + (f", {name[2]}" if name[2] else ""),), lambda name: None,
                 lambda name, record: (record.model, record.ta, record.label) == name, here,
             )

@@ -10,6 +10,7 @@ from typing import Any
 from trainer.core.errors import Failed
 from trainer.core.files import write
 from trainer.core.records import plain
+from trainer.pages.games import recorded
 from trainer.report.collect import (
     RESULTS,
     Cells,
@@ -47,7 +48,7 @@ def report(
             times, remarks = measure(place, cells.records)
             skipped += remarks
         timing = times | timing
-        games += [{"name": name, "games": plain(kept)} for name, kept in cells.games.items()]
+        games += [{"name": name, "games": plain([*map(recorded, kept)])} for name, kept in cells.games.items()]
     page = Page(title, records, tables(records), draw(records, timing), timing, games)
     files = {
         "report.html": html_page(page).encode(),

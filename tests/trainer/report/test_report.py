@@ -1,5 +1,7 @@
 """Reports: numbers from known runs, and the page as a person meets it, in a browser."""
 
+import base64
+import io
 import json
 import math
 import re
@@ -11,15 +13,18 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
+from PIL import Image
 
 from tests.browser import Browser, find_browser
 from tests.pages import ATTACK, check_inert, code_blocks
 from tests.trainer.sweeps.files import write_file
 from trainer.cli import main
 from trainer.core.errors import BadData
+from trainer.core.format import detokenize, split_state, visible
 from trainer.game.outcomes import FAILURES, failure
 from trainer.report.collect import collect
 from trainer.report.figures import comparable
+from trainer.report.headline import headlines, subjects
 from trainer.report.notes import summary
 from trainer.report.tables import Entry, orders, tables
 from trainer.report.write import report
@@ -52,9 +57,9 @@ def measured(runs, model, key):
     return [json.loads(path.read_text())[f"{key}_accuracy"] for path in found]
 
 
-def row_of(page, name):
-    """The cells of one row of the main table in Markdown."""
-    table = page.split("## Main table")[1].split("##")[0]
+def row_of(page, name, heading="\n## Main table"):
+    """The cells of one row of the main table in Markdown: of what was run, or of the paper's whole table."""
+    table = page.split(heading)[1].split("##")[0]
     lines = [line for line in table.splitlines() if line.startswith(f"| {name} |")]
     assert len(lines) == 1
     return [cell.strip() for cell in lines[0].split("|")[1:-1]]
@@ -67,12 +72,58 @@ def test_mean_and_spread_are_those_of_the_runs(runs, made):
             a, b = measured(runs, model, key)
             mean, spread = (a + b) / 2, abs(a - b) / math.sqrt(2)  # the sample deviation of two
             assert f"{mean:.2f} ± {spread:.2f}" in row_of(page, name)[column]
-    assert row_of(page, "NAR")[1:4] == [
+    whole = "### All of: Main table"
+    assert row_of(page, "NAR", whole)[1:4] == [
         "(59.72 ± 0.70)",
         "(24.16 ± 1.16)",
         "(51.64 ± 1.97)",
     ]  # not run: the paper's alone
-    assert row_of(page, "End2end")[1] == ""
+    assert row_of(page, "End2end", whole)[1] == ""
+    assert row_of(page, r"NAR\*", whole)[1:4] == row_of(page, r"NAR\*")[1:]
+
+
+def test_a_report_leads_with_the_best_result_and_what_was_run(known, tmp_path):
+    written("planner+ta/0", "planner", True, 0, {"equation": 85.0, "token": 90.0}, known, train_seconds=90.0)
+    report(known, tmp_path / "out", timed=False)
+    page = (tmp_path / "out/report.md").read_text()
+    head, _, rest = page.partition("## Main table")
+    best = r"**AOR, Planner + TA: 85.00 % equations right**; paper's best, NAR\* + TA: 67.13 (+17.87)"
+    assert f"- {best}; 1.5 minutes of training, 1 seed, test split" in head
+    table = [line for line in rest.split("##")[0].splitlines() if line.startswith("|")]
+    assert sorted(line.split("|")[1].strip() for line in table[2:]) == [
+        r"AR\*", "Best in the paper", "NAR", r"NAR\*", r"NAR\* + TA", "Planner + TA",
+    ]  # fmt: skip
+    assert table[0] == "| Method | AOR Tok. | AOR Eq. |" and table[-1].endswith("| (67.13 ± 0.99) |")
+    html = (tmp_path / "out/report.html").read_text()
+    assert html.index("85.00 %") < html.index('id="table-main"') < html.index('id="table-main-all"')
+    assert html.index("<details", html.index('id="paper"')) < html.index('id="table-decoders-all"')
+    assert 'id="table-designs"' not in html and 'id="table-designs-all"' in html  # nothing of it was run
+
+
+def test_own_texts_come_first_where_they_are_the_subject(known, tmp_path):
+    own = tmp_path / "own"
+    theirs = collect(known).records
+    for seed in range(9):
+        written(f"text/{seed}", "planner", True, seed, {"token": 90.0, "sequence": 60.0 + seed}, own, "text")
+    records = collect(own).records
+    assert subjects(theirs + records[:1]) == ["aor", "text"]
+    assert subjects(theirs + records) == ["text", "aor"]
+    (only,) = headlines(records)
+    assert (only.measure, only.rival, only.score.mean, only.beside) == ("sequence", None, 64.0, "")
+    report(own, tmp_path / "out", timed=False)
+    page = (tmp_path / "out/report.md").read_text()
+    assert page.index("**TEXT, Planner") < page.index("## Own texts, test split") < page.index("### All of: Main table")
+    assert "\n## Main table" not in page
+
+
+def test_a_headline_is_honest_about_data_of_another_size(tmp_path):
+    written("a", "ar", False, 0, {"equation": 99.0}, tmp_path, size={"n": 10, "l": 5, "d": 200})
+    (found,) = headlines(collect(tmp_path).records)
+    assert found.beside == "paper's best, NAR* + TA: 67.13 (+31.87); here N = 10, L = 5, D = 200"
+    (tmp_path / "a" / "cell.json").unlink()
+    written("b", "ar", False, 0, {"equation": 99.0}, tmp_path, split="validation")
+    (found,) = headlines(collect(tmp_path).records)
+    assert found.rival is None and found.cost.endswith("validation split")  # the paper's figures are of the test split
 
 
 def written(name, model, ta, seed, scores, folder, task="aor", **more):
@@ -324,7 +375,7 @@ def test_figures_are_there_as_png_and_svg(made):
 def test_results_alone_give_the_same_tables(made, tmp_path):
     report(made / "results.json", tmp_path, timed=False)
     one, two = ((folder / "report.md").read_text() for folder in (made, tmp_path))
-    games = re.search(r"## Games\n.*?(?=## Cells\n)", one, re.DOTALL)  # these are in the run folders alone
+    games = re.search(r"\n## Games\n.*?(?=\n## Figures\n)", one, re.DOTALL)  # these are in the run folders alone
     assert games and one.replace(games[0], "") == two
     assert (made / "results.json").read_text() == (tmp_path / "results.json").read_text()
 
@@ -424,7 +475,9 @@ def page(made, tmp_path_factory):
 
 def test_the_tables_are_there(page, runs):
     shown = page.ask("[...document.querySelectorAll('table')].map(table => table.id)")
-    assert shown == ["table-main", "table-decoders", "table-designs", "table-metrics", "table-timing", "table-costs"]
+    folded = [f"table-{key}-all" for key in ("main", "decoders", "designs", "metrics")]
+    assert shown == ["table-main", "table-decoders", "table-timing", "table-costs", *folded]
+    assert page.ask("[...document.querySelectorAll('table')].filter(one => one.checkVisibility()).length") == 4
     row = "[...document.querySelectorAll('#table-main tr')].find(row => row.cells[0].textContent === 'NAR*')"
     a, b = measured(runs, "nar-star", "equation")
     text = page.ask(f"{row}.cells[3].innerText")
@@ -450,7 +503,7 @@ def test_names_and_texts_of_strangers_are_shown_and_nothing_more(known, tmp_path
         assert browser.ask("document.querySelectorAll('script').length") == 2
         assert browser.ask("[...document.images].filter(image => !image.id).length") == 0
         assert browser.ask("document.title") != "owned"
-        assert browser.ask("document.getElementById('state').textContent") == attack
+        assert browser.ask("document.querySelector('#stepper .state').textContent") == attack.replace("\\f", "f")
 
 
 class Elements(HTMLParser):
@@ -485,7 +538,8 @@ def test_texts_of_strangers_add_no_markup(known, tmp_path):
     elements = Elements(html)
     assert elements.found == Elements(usual).found and ATTACK in elements.texts
     games = next(text for text in elements.texts if text.startswith('[{"'))
-    assert json.loads(games)[0]["games"][0]["source"] == ATTACK and "<" not in games
+    told = visible(detokenize(split_state(ATTACK), "words"))
+    assert json.loads(games)[0]["games"][0]["source"] == told and "<" not in games
     headings = len(re.findall("^#+ ", code_blocks(usual_markdown)[1], re.MULTILINE))
     text = check_inert(markdown, headings)
     assert len(text.splitlines()) == len(check_inert(usual_markdown, headings).splitlines())
@@ -504,20 +558,70 @@ def test_the_gallery_steps_forward_and_back(page):
     choose = f"{box}.value = {{1}}; {box}.dispatchEvent(new Event('change'))"
     page.ask(choose.format("cell", cell))
     page.ask(choose.format("game", number))
-    state, click = "document.getElementById('state').textContent", "document.getElementById('{}').click()"
-    assert page.ask("document.getElementById('back').disabled") is True
-    seen = [page.ask(state)]
+    click = "document.querySelector('#stepper .{}').click()"
+    assert page.ask("document.querySelector('#stepper .back').disabled") is True
+    states = [*(move["state"] for move in game["moves"]), game["result"]]
+    seen = [marked(page)]
     for _ in game["moves"]:
         page.ask(click.format("forward"))
-        seen.append(page.ask(state))
-    assert seen == [*(move["state"] for move in game["moves"]), game["predicted"]]
-    assert page.ask("document.getElementById('forward').disabled") is True
-    back = [page.ask(state)]
+        seen.append(marked(page))
+    assert [before for before, _ in seen] == [" ".join(state) for state in states]
+    assert [after for _, after in seen] == [" ".join(state) for state in (*states[1:], states[-1])]  # edits are marked
+    assert page.ask("document.querySelector('#stepper .forward').disabled") is True
+    back = [marked(page)]
     for _ in game["moves"]:
         page.ask(click.format("back"))
-        back.append(page.ask(state))
+        back.append(marked(page))
     assert back == seen[::-1]
-    page.ask("document.getElementById('gallery').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))")
-    assert page.ask(state) == seen[1]
+    page.ask("document.getElementById('stepper').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))")
+    assert marked(page) == seen[1]
     right = "right" if game["right"] else f"wrong: {game['failure']}"
-    assert page.ask("document.getElementById('verdict').textContent") == right
+    assert page.ask("document.querySelector('#stepper .judged').textContent") == right
+
+
+def marked(page):
+    """The state in the stepper, as it was and as it becomes."""
+    parts = page.ask(
+        "[...document.querySelector('#stepper .state').childNodes].map(node => [node.nodeName, node.textContent])"
+    )
+    return tuple(
+        " ".join("".join(text for kind, text in parts if kind in ("#text", one)).split()) for one in ("DEL", "INS")
+    )
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_page_fits_and_the_first_column_stays(page, width):
+    page.look(width)
+    assert page.ask("document.documentElement.scrollWidth") <= width
+    box = "document.querySelector('#table-costs').parentElement"
+    left = f"({box}.scrollLeft = 9999, document.querySelector('#table-costs tbody th').getBoundingClientRect().left)"
+    assert page.ask(left) >= page.ask(f"{box}.getBoundingClientRect().left")
+    page.look(1280)
+
+
+def test_contents_lead_somewhere(page):
+    missing = "[...document.querySelectorAll('#contents a')].filter(link => !document.querySelector(link.hash)).length"
+    assert page.ask("document.querySelectorAll('#contents a').length") >= 6 and page.ask(missing) == 0
+
+
+def test_pictures_follow_the_colours_of_the_page(page):
+    """The mean brightness of the ink on the first picture, on a light page and on a dark one."""
+
+    def brightness():
+        rect = "document.images[0].getBoundingClientRect()"
+        box = page.ask(f"(({{x, y, width, height}}) => [x + scrollX, y + scrollY, width, height])({rect})")
+        clip = dict(zip(("x", "y", "width", "height"), box, strict=True), scale=1)
+        shot = page.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)["data"]
+        picture = Image.open(io.BytesIO(base64.b64decode(shot))).convert("L")
+        return picture.histogram()
+
+    def share(histogram, low, high):
+        return sum(histogram[low:high]) / sum(histogram)
+
+    page.look(1280)
+    light = brightness()
+    page.look(1280, dark=True)
+    dark = brightness()
+    page.look(1280)
+    assert share(light, 240, 256) > 0.7 and share(light, 0, 60) > 0.001  # dark ink on white
+    assert share(dark, 0, 60) > 0.7 and share(dark, 200, 256) > 0.001  # light ink on black
