@@ -41,8 +41,8 @@ class About(Struct, frozen=True):
     tokens: str
     arithmetic: bool
     slots: tuple[str, ...]
-    max_state: int  # tokens of a text
-    max_steps: int  # of a game
+    max_state: int | None  # tokens of a text; None: any number, and words that it has never seen
+    max_steps: int | None  # of a game; None: as many as the length of the text allows
     examples: list[Example]
 
 
@@ -78,8 +78,8 @@ class Session:
             tokens=contract.tokens,
             arithmetic=contract.arithmetic,
             slots=contract.slots,
-            max_state=contract.max_state,
-            max_steps=contract.max_steps,
+            max_state=None if contract.open else contract.max_state,
+            max_steps=None if contract.open else contract.max_steps,
             examples=self.examples,
         )
 

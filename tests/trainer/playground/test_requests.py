@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from tests.trainer.playground.conftest import PAIRS, ask, serving
 from trainer.cli import main
+from trainer.game.play import Decision
 from trainer.playground.app import Limits
 from trainer.playground.server import Server
 from trainer.playground.session import Question, Session
@@ -55,10 +56,10 @@ def test_a_refused_action_is_told(session, monkeypatch):
     contract = session.agent.contract
     beyond = [contract.action_ids[token] for token in (*[f"POS_{contract.max_state}"] * 2, "5")]
 
-    def decide(states, lengths):
+    def decide(states, lengths, edits=1):
         scores = states.new_zeros((len(states), 3, len(contract.actions))).float()
         scores[:, range(3), beyond] = 5.0
-        return scores
+        return Decision.best(scores)
 
     monkeypatch.setattr(session.agent.policy, "decide", decide)
     game = session.edit(Question(TEXT))

@@ -76,9 +76,10 @@
 
   function introduce() {
     document.title = about.model + " on " + about.task;
-    byId("about").textContent = about.model + " on " + about.task + ": reads at most " + about.max_state +
-      (about.tokens === "chars" ? " characters" : " tokens with a space between them") +
-      ", edits in at most " + about.max_steps + " steps.";
+    const pieces = about.tokens === "chars" ? "characters" : "tokens with a space between them";
+    const reads = about.max_state === null ? "any " + pieces : "at most " + about.max_state + " " + pieces;
+    const edits = about.max_steps === null ? "" : ", edits in at most " + about.max_steps + " steps";
+    byId("about").textContent = about.model + " on " + about.task + ": reads " + reads + edits + ".";
     byId("examples").hidden = about.examples.length === 0;
     examples();
     const text = about.examples.length ? about.examples[0].text : "…";
