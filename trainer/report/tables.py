@@ -17,7 +17,7 @@ from trainer.sweeps.result import Measure
 TA = " + TA"
 BEST = "Best in the paper"
 SHORT: dict[Measure, str] = {"token": "Tok.", "sequence": "Seq.", "equation": "Eq."}
-# The paper's models in its order, and the rows of the main table for models of the zoo that it does not have.
+# The paper's models in its order, and rows of the main table for models that it does not have, where they were run.
 ORDER = tuple(dict.fromkeys(model for model, _ in (*paper.MAIN, *paper.DECODERS)))
 OURS: dict[tuple[str, bool], dict[Column, Figure]] = {
     (model, ta): {} for model in MODELS if model not in ORDER for ta in (False, True)
@@ -179,9 +179,10 @@ def tables(records: Sequence[Record]) -> list[Table]:
         return name[1], 0 if name[0] in paper.BASELINES else 1 if name[0] in ORDER else 2
 
     task = paper.ABLATION_TASK.upper()
+    own = {name: row for name, row in OURS.items() if any(method(name, record) for record in records)}
     return [
         make(
-            "main", "Main table", ("Method",), paper.COLUMNS, paper.MAIN | OURS,
+            "main", "Main table", ("Method",), paper.COLUMNS, paper.MAIN | own,
             lambda name: (label(*name),), block, method, records,
         ),
         make(
