@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from aegen.core.interrupt import CODE, MESSAGE
 
 PROGRAM = """
@@ -20,6 +22,7 @@ with interrupt.raising(), interrupt.leaving():
 """
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_clean_up_that_cannot_end_does_not_keep_the_process():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (CODE, "cleaned up\n", f"Error: {MESSAGE}\n")
