@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import settings
 
+from tests import processes
 from tests.s3 import bucket, s3, storage  # noqa: F401 - fixtures for all
 
 # The same examples on every machine and every day, so that a failure is that of a change; others by make test-faults.
@@ -51,8 +52,16 @@ def run(tmp_path: Path) -> Run:
     """Run ``python -m <module> <arguments>`` in a fresh folder."""
 
     def call(*arguments: object, module: str = "aegen", check: int | None = 0, **options: object):
-        command = [sys.executable, "-m", module, *map(str, arguments)]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, **options)
+        env = options.pop("env", None)
+        # A variable of Python itself has its effect when a process starts.
+        if options or any(
+            key.startswith("PYTHON") and os.environ.get(key) != text for key, text in (env or {}).items()
+        ):
+            command = [sys.executable, "-m", module, *map(str, arguments)]
+            settings = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 300, "env": env} | options
+            done = subprocess.run(command, **settings)
+        else:
+            done = processes.call(module, *arguments, cwd=tmp_path, env=env)
         if check is not None:
             assert done.returncode == check, done.stderr
         return done

@@ -115,9 +115,10 @@ def running(session):
 MANY = ["aegen", "build", "aes", "--n", 100, "--l", 5, "--d", 600_000, "--rows-per-shard", 5000, "--out", "d"]
 ENGINES = {"local": ["--workers", 2], "dask": ["--engine", "dask", "--workers", 2]}
 ONE = {"one": ["--workers", 1]}  # then it is the command itself that is met while it writes
+LEADER = [False, pytest.param(True, marks=pytest.mark.faults)]  # whether the signal reaches the command alone
 
 
-@pytest.mark.parametrize("leader", [False, True], ids=["group", "leader"])
+@pytest.mark.parametrize("leader", LEADER, ids=["group", "leader"])
 @pytest.mark.parametrize(
     "engine,moments",
     [
@@ -145,7 +146,7 @@ from contextlib import nullcontext as rc_context
 """
 
 
-@pytest.mark.parametrize("leader", [False, True], ids=["group", "leader"])
+@pytest.mark.parametrize("leader", LEADER, ids=["group", "leader"])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_while_something_is_imported_late(engine, leader, scratch, tmp_path, limit):
     """For the card, when workers are there: they and their files are gone only after an end in good order."""
@@ -182,7 +183,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("leader", [False, True], ids=["group", "leader"])
+@pytest.mark.parametrize("leader", LEADER, ids=["group", "leader"])
 def test_while_a_worker_is_half_started(leader, scratch, tmp_path, limit):
     command = [*MANY, *ENGINES["dask"]]
     assert interrupt(command, 0.1, scratch, tmp_path, limit, leader, code=HALF) == KEPT

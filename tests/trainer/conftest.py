@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests import processes
 from tests.trainer.reference import SLOTS, small_dataset
 
 ROOT = Path(__file__).parents[2]
@@ -41,16 +42,13 @@ def command(tmp_path):
         "PYTHONWARNINGS": "default",
     }
 
-    def run(*arguments, code=0, stdin=None, extra=None):
-        done = subprocess.run(
-            [sys.executable, "-m", "trainer", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            input=stdin,
-            env=environment | (extra or {}),
-            timeout=600,
-            check=False,
-        )
+    def run(*arguments, code=0, stdin=None, extra=None, fresh=False):
+        chosen = environment | (extra or {})
+        if fresh:  # a Python that has imported nothing yet
+            words = [sys.executable, "-m", "trainer", *map(str, arguments)]
+            done = subprocess.run(words, capture_output=True, text=True, input=stdin, env=chosen, timeout=600)
+        else:
+            done = processes.call("trainer", *arguments, cwd=Path.cwd(), env=chosen, stdin=stdin, timeout=600)
         assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 

@@ -200,6 +200,7 @@ def test_a_storage_holds_the_same_bytes(wanted, s3, bucket):
     assert verify(Folder(f"{bucket}/d"), Local())["files"] == len([n for n in wanted if n.endswith(".parquet")])
 
 
+@pytest.mark.faults
 def test_workers_write_to_a_storage(wanted, tmp_path, s3, bucket, run):
     with cluster(tmp_path / "dask") as dask:
         run("build", *OPTIONS, "--out", f"{bucket}/d", "--scheduler", dask.address)
@@ -260,7 +261,8 @@ def test_a_storage_in_which_another_spec_is_being_written_is_left_alone(memory):
     assert memory() == {}
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.faults)])
+@pytest.mark.faults
+@pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_build_to_a_storage_leaves_nothing_here(wanted, s3, bucket, run, workers):
     """What waits to be sent lies in TMPDIR; the next build removes it, but nothing that is still in use."""
     with tempfile.TemporaryDirectory(prefix="t") as name:  # short, since sockets are made in it

@@ -167,7 +167,7 @@ BUILD = ("build", "aes", "--n", "100", "--l", "5", "--d", "1600", "--rows-per-sh
 COMMAND = [sys.executable, "-m", "aegen", *BUILD]
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(12, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.faults)])
 def test_killed_at_any_moment_a_rerun_finishes_with_the_same_bytes(kills, tmp_path):
     def begin(out, *options):
         """A build that has begun: before it has, there is nothing that a kill could harm."""

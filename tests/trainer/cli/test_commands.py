@@ -47,7 +47,7 @@ def refuse(*arguments, stdin=None):
 
 
 def test_help_is_quick_and_needs_no_extra(command):
-    hidden = command("--help", extra={"PYTHONPROFILEIMPORTTIME": "1"})
+    hidden = command("--help", extra={"PYTHONPROFILEIMPORTTIME": "1"}, fresh=True)
     assert " torch" not in hidden.stderr and "trainer edit" in hidden.stdout
     assert {"fit", "evaluate", "edit", "models", "publish", "sweep", "report"} <= set(main.commands)
     for name, found in main.commands.items():
@@ -60,7 +60,7 @@ def test_a_missing_package_is_named(insert, command, tmp_path):
     package = tmp_path / "blocked" / "torch"
     package.mkdir()
     (package / "__init__.py").write_text("raise ModuleNotFoundError('no torch', name='torch')\n")
-    done = command("fit", insert, "--out", tmp_path / "run", code=2)
+    done = command("fit", insert, "--out", tmp_path / "run", code=2, fresh=True)
     assert done.stderr == "Error: this needs the package torch: pip install aegen-trainer\n"
 
 
