@@ -6,13 +6,13 @@ BIN    := $(VENV)/bin
 TORCH  ?=
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-faults bench lint clean
+.PHONY: demo test test-faults bench lint docs docs-serve clean
 
 $(VENV)/installed: pyproject.toml trainer/pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "aegen needs Python 3.11 or newer (set PYTHON=...)")'
 	$(PYTHON) -m venv $(VENV)
 	$(if $(TORCH),$(PIP) --no-deps torch --index-url $(TORCH))
-	$(PIP) -e ".[all,dev]" -e "./trainer[all]"
+	$(PIP) -e ".[all,dev,docs]" -e "./trainer[all]"
 	touch $@
 
 demo: $(VENV)/installed
@@ -37,6 +37,14 @@ lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# A page that is not in mkdocs.yml, a link that leads nowhere, or anything from another host fails the build.
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(VENV)/installed
+	$(BIN)/mkdocs build --strict --quiet
+
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory site
+
 clean:
-	rm -rf $(VENV) demo runs .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) demo runs site .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	rm -rf build dist *.egg-info trainer/build trainer/dist trainer/*.egg-info

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from mkdocs.exceptions import PluginError
 
+import aegen
+import trainer
 from aegen import __version__
 from aegen.card.header import PAPER_URL
 from aegen.core.format import Refusal
@@ -22,6 +28,7 @@ from aegen.dataset.folder import Folder
 from aegen.engines.local import Local
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
+from cards import hooks
 from tests.hub import Hub
 from tests.readme import README, RUN, alike, blocks, commands
 
@@ -63,6 +70,46 @@ def test_an_example_is_shown_and_runs(example, tmp_path):
         (tmp_path / "cards").symlink_to(ROOT / "cards")
         done = subprocess.run([sys.executable, example], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0 and done.stdout, done.stderr
+
+
+def test_the_site_builds_strictly_and_has_every_page(tmp_path):
+    """As ``make docs``: a link that leads nowhere, or a page that is not in ``mkdocs.yml``, would fail it."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path / "site"]
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    html = {path.relative_to(tmp_path / "site").with_suffix(".md") for path in (tmp_path / "site").rglob("*.html")}
+    ours = {path.relative_to(ROOT / "cards") for path in ROOT.glob("cards/**/*.md")}
+    assert {path.with_stem("index") if path.stem == "README" else path for path in ours} <= html
+    commands_page = (tmp_path / "site" / "reference" / "commands.html").read_text(encoding="utf-8")
+    assert "--split-by" in commands_page and "--auxiliary" in commands_page and "UNSET" not in commands_page
+    assert not list((tmp_path / "site").rglob("hooks*"))
+
+
+def test_the_reference_has_every_public_name():
+    page = (ROOT / "cards" / "reference" / "python.md").read_text(encoding="utf-8")
+    for package in (aegen, trainer):
+        documented = re.findall(rf"^::: {package.__name__}\.(\w+)$", page, flags=re.MULTILINE)
+        assert {*documented} == {*package.__all__} - {"__version__"} and len({*documented}) == len(documented)
+
+
+def test_links_of_the_site_are_those_of_the_repository():
+    assert doctest.testmod(hooks).attempted and not doctest.testmod(hooks).failed
+
+
+@pytest.mark.parametrize(
+    ("html", "other"),
+    [
+        ('<script src="https://cdn.example/x.js">', True),
+        ('<img alt="" src="//images.example/x.png">', True),
+        ('<link rel="stylesheet" href="https://fonts.example/css">', True),
+        ('<link rel="canonical" href="https://docs.example/"> <a href="https://arxiv.org"> <img src="x.png">', False),
+    ],
+)
+def test_a_page_that_loads_from_another_host_is_refused(html, other):
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="page.md"))
+    with pytest.raises(PluginError, match="another host") if other else nullcontext():
+        assert hooks.on_post_page(html, page) == html
 
 
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("trainer/*.md"), *ROOT.glob("cards/**/*.md")]

@@ -1,0 +1,67 @@
+"""What the site needs besides the pages in this folder; MkDocs calls these functions by their names.
+
+The project's own pages (changelog, contributing, security) stay at the root of the repository and are pages of the
+site, too. Links between the root and this folder are rewritten. A page that would load anything from another host
+fails the build.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parent.parent
+PROJECT = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
+LINK = re.compile(r"(?<=\]\()(?!https?://|#)([^)#\s]+)")
+# What a browser fetches to show a page; where a reader may go is another thing.
+LOADED = re.compile(r"<(?:script|img|iframe|source|audio|video)[^>]*\ssrc=[^>]*|<link[^>]*\shref=[^>]*")
+HOST = re.compile(r"\s(?:src|href)=[\"']?(?:https?:)?//")
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages at the root."""
+    for name, uri in PROJECT.items():
+        files.append(File.generated(config, uri, content=(ROOT / name).read_text(encoding="utf-8")))
+    return files
+
+
+def relink(markdown: str, uri: str) -> str:
+    """The links of a page as they are on the site; ``uri`` is its place there.
+
+    >>> relink("[a](cards/format.md) [b](SECURITY.md)", "contributing.md")
+    '[a](format.md) [b](security.md)'
+    >>> relink("[a](../../SECURITY.md#secrets) [b](../format.md)", "howto/cluster.md")
+    '[a](../security.md#secrets) [b](../format.md)'
+    """
+    here = "" if uri in PROJECT.values() else posixpath.join("cards", posixpath.dirname(uri))
+
+    def linked(found: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(here, found[1]))
+        on_site = PROJECT.get(target) or (target.removeprefix("cards/") if target.startswith("cards/") else None)
+        return posixpath.relpath(on_site, posixpath.dirname(uri) or ".") if on_site else found[1]
+
+    return LINK.sub(linked, markdown)
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Rewrite the links between the root and the pages."""
+    return relink(markdown, page.file.src_uri)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Docstrings name other objects as Sphinx does; the name is enough."""
+    return re.sub(r":(?:class|func|meth|mod|attr):(?=<code>)", "", html)
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Refuse what would be fetched from another host."""
+    for found in LOADED.findall(output):
+        fetched = not found.startswith("<link") or re.search(r"rel=[\"']?(?:stylesheet|icon|preload|preconnect)", found)
+        if fetched and HOST.search(found):
+            raise PluginError(f"{page.file.src_uri}: loads from another host: {found}")
+    return output
