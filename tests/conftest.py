@@ -53,10 +53,8 @@ def run(tmp_path: Path) -> Run:
 
     def call(*arguments: object, module: str = "aegen", check: int | None = 0, **options: object):
         env = options.pop("env", None)
-        # A variable of Python itself has its effect when a process starts.
-        if options or any(
-            key.startswith("PYTHON") and os.environ.get(key) != text for key, text in (env or {}).items()
-        ):
+        changed = {key for key, text in (env or {}).items() if os.environ.get(key) != text}
+        if options or any(key.startswith("PYTHON") for key in changed):  # these have their effect when Python starts
             command = [sys.executable, "-m", module, *map(str, arguments)]
             settings = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 300, "env": env} | options
             done = subprocess.run(command, **settings)
