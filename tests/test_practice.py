@@ -18,6 +18,10 @@ from trainer.core.errors import BadData, FolderConflict, InvalidConfig
 from trainer.data.dataset import Dataset
 from trainer.data.encode import load_pairs
 from trainer.data.sources import load_sources
+from trainer.sweeps.cell import CellJob, run_cell
+from trainer.sweeps.grid import read_sweep
+from trainer.sweeps.result import read_cell
+from trainer.sweeps.runner import finished
 from trainer.training.run import Description
 
 MARGIN = 10.0  # per cent of the equations that practice must gain on a tiny AOR, at least
@@ -163,3 +167,48 @@ def test_the_planner_practises_all_views(task, tmp_path):
     assert (
         facts["training_won"] > 0 and json.loads((tmp_path / "out/config.json").read_text())["practice"]["samples"] == 4
     )
+
+
+SWEEP = """
+preset = "fast"
+[[data]]
+task = "aor"
+path = "{root}/aor"
+[[grid]]
+tasks = ["aor"]
+models = ["planner"]
+ta = [true]
+settings = {{ updates = 20, view = "scripts" }}
+[[grid]]
+tasks = ["aor"]
+models = ["planner"]
+ta = [true]
+settings = {{ updates = 20, view = "scripts" }}
+label = "practised"
+[grid.practise]
+sources = "{root}/free"
+rounds = 1
+samples = 2
+updates = 4
+"""
+
+
+def test_a_sweep_practises_from_its_own_imitation(folder, tmp_path):
+    path = tmp_path / "practice.toml"
+    path.write_text(SWEEP.format(root=folder))
+    sweep = read_sweep(path, tmp_path / "sweep")
+    imitated, practised = sweep.cells
+    assert practised.start.name == imitated.name
+    for cell in (practised, imitated):  # in any order
+        assert run_cell(CellJob(cell, str(sweep.out), threads=1, device="cpu", verbose=False)) is None
+    result = read_cell(sweep.out / practised.name)
+    assert (result.label, result.updates, result.practice["samples"]) == ("practised", 4, 2)
+    assert [command.split()[1] for command in result.commands] == ["fit", "practise", "evaluate"]
+    assert read_cell(sweep.out / imitated.name).updates == 20
+    assert finished(practised, sweep.out)
+    path.write_text(SWEEP.format(root=folder).replace("samples = 2", "samples = 3"))
+    with pytest.raises(FolderConflict, match="existing practice .*'samples': 2.*requested"):
+        finished(read_sweep(path, tmp_path / "sweep").cells[1], sweep.out)
+    path.write_text(SWEEP.format(root=folder).replace('label = "practised"', ""))
+    with pytest.raises(BadData, match="practise: it needs a label"):
+        read_sweep(path)

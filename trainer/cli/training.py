@@ -20,7 +20,7 @@ from trainer.cli.common import (
     threads_option,
     use_threads,
 )
-from trainer.core.config import MODEL_NAMES
+from trainer.core.config import MODEL_NAMES, ROUNDS, SAMPLES
 from trainer.core.config import settings as all_settings
 from trainer.training.presets import PRESETS
 
@@ -138,12 +138,12 @@ def tell(result: Result, out: Path, as_json: bool) -> None:
 @click.option("--sources", shell_complete=folders, help="Dataset of sources without targets to play as well.")
 @click.option("--data", help="Demonstrations; default: the dataset that RUN was trained on.")
 @click.option(
-    "--rounds", type=click.IntRange(1, 1 << 20), default=3, show_default=True, help="Rounds of play and learning."
+    "--rounds", type=click.IntRange(1, 1 << 20), default=ROUNDS, show_default=True, help="Rounds of play and learning."
 )
 @click.option(
     "--samples",
     type=click.IntRange(1, 1 << 20),
-    default=8,
+    default=SAMPLES,
     show_default=True,
     help="Games from each source in a round.",
 )

@@ -21,6 +21,7 @@ from trainer.core.errors import InvalidConfig
 from trainer.core.records import explain, plain
 
 MANY = 1 << 20
+ROUNDS, SAMPLES = 3, 8  # of practice, unless told otherwise
 # The zoo by name, for a command line that does not wait for PyTorch; ``trainer.models.zoo`` has the classes.
 MODEL_NAMES = (
     "ar", "ar-star", "nar", "nar-star", "linear", "decoder0", "shared-d2", "end2end", "tagging", "recurrence",

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import IO, Any, get_args
+from typing import IO, TYPE_CHECKING, Any, get_args
 
 import msgspec
 from msgspec import Struct
@@ -22,8 +22,11 @@ from trainer.core.errors import BadData, TrainerError
 from trainer.core.locks import lock
 from trainer.core.progress import Reporter
 from trainer.core.records import decode
-from trainer.sweeps.grid import GridCell, SweepDataset
+from trainer.sweeps.grid import GridCell, Practising, SweepDataset
 from trainer.sweeps.result import CELL, CellResult, Measure, write_cell
+
+if TYPE_CHECKING:
+    from trainer.training.practise import Request
 
 SIZE = ("n", "l", "d")  # of a generated dataset
 
@@ -89,11 +92,20 @@ def train_cell(job: CellJob, out: Path, reporter: Reporter) -> CellResult:
     """Train and evaluate one cell into its run folder."""
     from trainer.agents.evaluation import evaluate_run
     from trainer.training.fit import train_run
+    from trainer.training.practise import practise_run
     from trainer.training.run import Description, RunFolder
 
-    cell, since, busy = job.cell, time.monotonic(), time.process_time()
-    described, config = describe(cell.dataset), cell.config
-    run = train_run(cell.dataset.path, config, out, resume=True, device=job.device, save_every=100, reporter=reporter)
+    cell, config, data = job.cell, job.cell.config, job.cell.dataset.path
+    described = describe(cell.dataset)
+    given: dict[str, Any] = {"resume": True, "device": job.device, "save_every": 100, "reporter": reporter}
+    begun = Path(job.out) / cell.start.name
+    if cell.practise:
+        train_run(data, config, begun, **given)  # done, if its own cell came before
+    since, busy = time.monotonic(), time.process_time()
+    if cell.practise:
+        run = practise_run(begun, out, request(cell.practise, data), **given)
+    else:
+        run = train_run(data, config, out, **given)
     evaluation = evaluate_run(out, job.device, cell.dataset.path, cell.split)
     about = Description.read(RunFolder(out).config)
     return CellResult(
@@ -105,8 +117,9 @@ def train_cell(job: CellJob, out: Path, reporter: Reporter) -> CellResult:
         label=cell.label,
         split=cell.split,
         settings={name: value for name, value in config.to_json().items() if name != "seed"},
+        practice=cell.practise.settings if cell.practise else {},
         commands=cell.commands(Path(job.out)),
-        build=cell.dataset.build,
+        build=" && ".join(filter(None, (cell.dataset.build, cell.practise.build if cell.practise else ""))),
         parameters=run.parameters,
         updates=run.updates,
         epochs=run.epochs,
@@ -122,6 +135,20 @@ def train_cell(job: CellJob, out: Path, reporter: Reporter) -> CellResult:
         max_steps=about.contract.max_steps,
         scores={name: evaluation[key] for name in get_args(Measure) if (key := f"{name}_accuracy") in evaluation},
         games=evaluation["pairs"],
+    )
+
+
+def request(practise: Practising, data: str) -> Request:
+    """What a practising cell asks for."""
+    from trainer.training.practise import Request
+
+    return Request(
+        sources=practise.sources or None,
+        data=data,
+        rounds=practise.rounds,
+        samples=practise.samples,
+        updates=practise.updates or None,
+        corrections=practise.corrections,
     )
 
 

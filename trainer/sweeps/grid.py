@@ -20,7 +20,9 @@ the label of the cells. A ``path`` is a folder or a URL; a hub id needs its
 scheme: ``hf://org/name``. ``[settings]`` changes the preset for all cells whose model reads them, and ``settings`` of a
 grid for its own cells; a ``label`` tells cells apart that differ only in settings. ``split`` is the split that the
 cells are evaluated on: use ``validation`` for ablations. ``variants = true`` trains on variants, more sources of every
-target, under the label "variants". YAML files have the same keys.
+target, under the label "variants". ``[grid.practise]`` lets the agent of the same cell without a label practise
+(``sources``, with the command that builds them, ``rounds``, ``samples``, ``updates``, ``corrections``); such a grid
+needs a label. YAML files have the same keys.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from trainer.core.config import Config
+from trainer.core.config import ROUNDS, SAMPLES, Config
 from trainer.core.errors import InvalidConfig, one_line
 from trainer.core.files import read
 from trainer.core.format import MANIFEST
@@ -104,6 +107,31 @@ class Settings(Struct, frozen=True):
             raise ValueError(f"settings: {taken} is an axis of the grid")
 
 
+class Practising(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the agents of a grid practise: ``[grid.practise]``."""
+
+    sources: str = ""  # a dataset of sources without targets
+    build: str = ""  # the command that makes it
+    rounds: Annotated[int, Meta(ge=1, le=1 << 20)] = ROUNDS
+    samples: Annotated[int, Meta(ge=1, le=1 << 20)] = SAMPLES
+    updates: Annotated[int, Meta(ge=0, le=1 << 40)] = 0  # of a round; 0: by the number of sources
+    corrections: bool = True
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """What decides the practice."""
+        names = ("sources", "rounds", "samples", "updates", "corrections")
+        return {name: getattr(self, name) for name in names}
+
+    def options(self) -> list[str]:
+        """The same for a command line, without what is the default."""
+        words = ["--sources", self.sources] if self.sources else []
+        words += [] if self.rounds == ROUNDS else ["--rounds", str(self.rounds)]
+        words += [] if self.samples == SAMPLES else ["--samples", str(self.samples)]
+        words += ["--updates", str(self.updates)] if self.updates else []
+        return words + ([] if self.corrections else ["--no-corrections"])
+
+
 class Grid(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Every combination of some axes: ``[[grid]]``."""
 
@@ -117,9 +145,12 @@ class Grid(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     preset: Text | None = None
     label: Label = ""
     variants: bool = False
+    practise: Practising | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.practise and not self.label:
+            raise ValueError("practise: it needs a label, which the cell that it begins with does not have")
         if self.variants and True in self.ta:
             raise ValueError("variants: they are not augmented; set ta = [false]")
 
@@ -148,6 +179,12 @@ class GridCell(Struct, frozen=True):
     label: str = ""
     split: Literal["validation", "test"] = "test"
     variants: bool = False
+    practise: Practising | None = None
+
+    @property
+    def start(self) -> GridCell:
+        """The cell that a practising one begins with."""
+        return replace(self, label=self.dataset.size, practise=None)
 
     @property
     def name(self) -> str:
@@ -174,7 +211,12 @@ class GridCell(Struct, frozen=True):
         fit = ["trainer", "fit", path, "--preset", self.preset, *options, "--out", run]
         # A run records a folder or a hub id, but no other URL.
         data = [] if self.dataset.is_local or path.startswith(SCHEME) else ["--data", path]
-        return [shlex.join(fit), shlex.join(["trainer", "evaluate", run, *data, *split])]
+        evaluate = shlex.join(["trainer", "evaluate", run, *data, *split])
+        if self.practise:
+            begun = self.start.commands(out)[0]
+            words = ["practise", str(out / self.start.name), *data, *self.practise.options(), "--out", run]
+            return [begun, shlex.join(["trainer", *words]), evaluate]
+        return [shlex.join(fit), evaluate]
 
 
 def as_option(name: str, value: Setting) -> list[str]:
@@ -242,7 +284,7 @@ def expand(file: SweepFile, grid: Grid, seeds: tuple[int, ...]) -> Iterator[Grid
             raise InvalidConfig(f"no [[data]] for {', '.join(part for part in (task, metric, design, size) if part)}")
         own = {name: value for name, value in settings.items() if name not in models[model].unread}
         label = " ".join(part for part in (dataset.size, grid.label or ("variants" if grid.variants else "")) if part)
-        given = (grid.preset or file.preset, own, label, file.split, grid.variants)
+        given = (grid.preset or file.preset, own, label, file.split, grid.variants, grid.practise)
         cell = GridCell(dataset, model, ta, seed, *given)
         _ = cell.config  # invalid settings are reported before anything runs
         yield cell

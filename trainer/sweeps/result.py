@@ -39,6 +39,7 @@ class CellResult(Struct, frozen=True, kw_only=True):
     label: str = ""
     split: Literal["validation", "test"] = "test"
     settings: dict[str, Setting] = {}  # the whole config but for the seed
+    practice: dict[str, Setting] = {}  # how it practised, after the imitation of the cell without a label
     commands: list[str]
     build: str = ""
 

@@ -32,9 +32,10 @@ def finished(cell: GridCell, out: Path) -> bool:
     result = read_cell(folder)
     if result is None:
         return False
-    requested = cell.config.to_json() | {"split": cell.split}
+    practised = cell.practise.settings if cell.practise else {}
+    requested = cell.config.to_json() | {"split": cell.split, "practice": practised}
     config = Config.parse(result.settings | {"seed": result.seed}, str(folder))  # settings that came later: by default
-    existing = config.to_json() | {"split": result.split}
+    existing = config.to_json() | {"split": result.split, "practice": result.practice}
     for name, value in requested.items():
         if value != existing[name]:
             raise FolderConflict(

@@ -65,6 +65,7 @@ class PracticeSampler:
         self.round = -1
         self.inner: SeekableSampler | None = None
         self.facts: dict[str, Any] = {}  # of the round, for the log
+        self.shown = 1.0  # share of the pairs in all that is learned from
 
     @property
     def about(self) -> str:
@@ -105,7 +106,9 @@ class PracticeSampler:
                 self._play(number, path)
             found, self.facts = self._read(path)
             games.append(found)
-        steps = with_games(self.data.steps, Games.join(games), contract)
+        joined, pairs = Games.join(games), len(self.played[0][1])
+        self.shown = pairs / (pairs + len(joined))
+        steps = with_games(self.data.steps, joined, contract)
         data = copy(self.data)
         data.__dict__["steps"] = steps  # in place of those that the shards alone have
         seed = derive(self.config.seed, "round", number)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
+from torch import Tensor, nn
 
-from trainer.core.config import MANY, Config
+from trainer.core.config import MANY, ROUNDS, SAMPLES, Config
 from trainer.core.device import Runtime
 from trainer.core.errors import BadData, InvalidConfig
 from trainer.core.files import digest
@@ -18,6 +19,7 @@ from trainer.core.format import SPLITS
 from trainer.core.interrupt import Interrupt
 from trainer.core.progress import Reporter
 from trainer.core.records import plain
+from trainer.data.batches import Update
 from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset
 from trainer.data.demonstrations import check_held_out, load_held_out
@@ -31,7 +33,6 @@ from trainer.training.loop import Loop, Validation
 from trainer.training.practice import Practice, PracticeSampler
 from trainer.training.run import BEST, CONFIG, PUBLISHED, Description, RunFolder
 
-ROUNDS, SAMPLES = 3, 8
 EPOCHS = MANY  # the updates run out first
 
 
@@ -45,6 +46,12 @@ class PracticeLoop(Loop):
         at = self.position
         record, at.best = self._validate()
         save_checkpoint(self.run.best, self.model.state_dict(), {"epoch": -1, "updates": 0, "validation": record})
+
+    def _apply(self, trained: nn.Module, update: Update) -> Tensor:
+        """Weight decay keeps few examples from being learned by heart: with more of them it weighs less."""
+        for group, own in zip(self.optimizer.param_groups, self.model.parameter_groups(self.config), strict=True):
+            group["weight_decay"] = own["weight_decay"] * self.sampler.shown
+        return super()._apply(trained, update)
 
     def _finish_epoch(self, interrupt: Interrupt) -> dict[str, Any]:
         return super()._finish_epoch(interrupt) | {"practice": self.sampler.facts}
