@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from griffe import Extension, Object
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
@@ -53,9 +54,23 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return relink(markdown, page.file.src_uri)
 
 
-def on_page_content(html: str, **_: Any) -> str:
-    """Docstrings name other objects as Sphinx does; the name is enough."""
-    return re.sub(r":(?:class|func|meth|mod|attr):(?=<code>)", "", html)
+def readable(docstring: str) -> str:
+    """A docstring as Markdown: examples become blocks of code, and names of other objects lose Sphinx's roles.
+
+    >>> readable("See :func:`load`.\\n\\n>>> 1 + 1\\n2")
+    'See `load`.\\n\\n```pycon\\n>>> 1 + 1\\n2\\n```'
+    """
+    parts = re.sub(r":(?:class|func|meth|mod|attr):(?=`)", "", docstring).split("\n\n")
+    return "\n\n".join(f"```pycon\n{part}\n```" if part.startswith(">>>") else part for part in parts)
+
+
+class Readable(Extension):
+    """What mkdocstrings does to every docstring that it finds."""
+
+    def on_instance(self, *, obj: Object, **_: Any) -> None:
+        """Rewrite it before it is parsed."""
+        if obj.docstring:
+            obj.docstring.value = readable(obj.docstring.value)
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:

@@ -28,7 +28,7 @@ import trainer
 
 ROOT = Path(__file__).parent.parent
 PROJECTS = {"aegen": ROOT, "trainer": ROOT / "trainer"}
-SCRATCH = (".?*", "build", "dist", "demo", "runs", "__pycache__", "*.egg-info")
+SCRATCH = (".?*", "build", "dist", "demo", "runs", "site", "__pycache__", "*.egg-info")
 CLEAN = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
@@ -172,7 +172,16 @@ def test_a_source_distribution_can_run_its_own_tests(wheels, tmp_path):
     with tarfile.open(wheels["sdist"]) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
         archive.extractall(tmp_path, filter="data")
-    needed = {"Makefile", "constraints.txt", "README.md", "SECURITY.md", "LICENSE", "pyproject.toml", ".ci/run"}
+    needed = {
+        "Makefile",
+        "constraints.txt",
+        "README.md",
+        "SECURITY.md",
+        "LICENSE",
+        "pyproject.toml",
+        ".ci/run",
+        "mkdocs.yml",
+    }
     assert not needed.union(*map(kept, ("aegen", "cards", "tests", "trainer"))) - held
     (source,) = tmp_path.iterdir()
     # Collecting imports every test module, and so every helper that it needs.

@@ -83,6 +83,10 @@ def test_the_site_builds_strictly_and_has_every_page(tmp_path):
     assert {path.with_stem("index") if path.stem == "README" else path for path in ours} <= html
     commands_page = (tmp_path / "site" / "reference" / "commands.html").read_text(encoding="utf-8")
     assert "--split-by" in commands_page and "--auxiliary" in commands_page and "UNSET" not in commands_page
+    python_page = (tmp_path / "site" / "reference" / "python.html").read_text(encoding="utf-8")
+    assert (
+        'class="gp">&gt;&gt;&gt; ' in python_page and "<blockquote>" not in python_page and ":class:" not in python_page
+    )
     assert not list((tmp_path / "site").rglob("hooks*"))
 
 
@@ -193,6 +197,7 @@ def test_both_packages_say_who_made_them_and_what_has_changed():
         tomllib.loads((ROOT / path).read_text())["project"] for path in ("pyproject.toml", "trainer/pyproject.toml")
     )
     assert ours["authors"] == trainers["authors"] == [{"name": "The aegen authors"}]
+    assert ours["urls"] == trainers["urls"] == {"Paper": PAPER_URL}
     assert ours["classifiers"] == trainers["classifiers"] and ours["keywords"] and trainers["keywords"]
     page = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(rf"^## {re.escape(__version__)}$|^## Unreleased", page, flags=re.MULTILINE)
