@@ -23,10 +23,13 @@ from aegen.experts.tags import TaggingGame
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
+from trainer.agents.frequent import evaluate_baselines, read_texts
 from trainer.core.errors import BadData
 from trainer.data.dataset import Dataset
 from trainer.data.encode import load_pairs, load_steps
+from trainer.data.m2 import read_m2
 from trainer.game.environment import Environment, Verdict
+from trainer.game.gold import GoldEdits
 from trainer.game.rules import rules_of
 from trainer.sweeps.cell import describe
 from trainer.sweeps.grid import SweepDataset
@@ -206,3 +209,32 @@ def test_a_sweep_learns_what_a_dataset_is(dataset):
     assert found["size"] == ({"n": 10, "l": 4, "d": 100} if found["task"] != "text" else {})
     with pytest.raises(BadData, match="task is '.*', the sweep file says 'other'"):
         describe(SweepDataset("other", str(dataset.path)))
+
+
+ANNOTATED = """\
+S he go home , he said
+A 1 2|||R:VERB|||goes||went|||REQUIRED|||-NONE-|||0
+A 1 2|||R:VERB|||is going|||REQUIRED|||-NONE-|||1
+A 3 4|||U:PUNCT||||||REQUIRED|||-NONE-|||1
+
+S he go  POS_3 DONE
+A 1 2|||R:VERB|||goes|||REQUIRED|||-NONE-|||0
+A -1 -1|||noop|||-NONE-|||REQUIRED|||-NONE-|||1
+
+S fine .
+"""
+
+
+@pytest.mark.parametrize("tokens", ["words", "chars"])
+def test_the_trainer_scores_against_all_annotators_of_imported_text(tokens, tmp_path):
+    """What the shards say of annotators is what the M2 file says."""
+    file = tmp_path / "a.m2"
+    file.write_text(ANNOTATED)
+    source = Import((file, Path(f"test={file}")), ratio="100/0/0", tokens=tokens)
+    pipeline.import_pairs(source, Folder(tmp_path / "data"))
+    dataset = Dataset(tmp_path / "data")
+    gold = GoldEdits(dataset, "test", tokens)
+    assert list(gold.annotated(read_texts(dataset, "test"))) == list(read_m2(file))
+    by_shards, by_file = (evaluate_baselines(tmp_path / "data", "test", m2) for m2 in (None, file))
+    assert by_shards == by_file and by_shards["unchanged"]["gold"] > 0
+    assert by_shards["frequent"]["types"] or tokens == "chars"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from aegen.core.format import COLUMNS, PAIR_COLUMNS, SOURCE_COLUMNS, STEP_COLUMNS
+from aegen.core.format import ANNOTATION_COLUMNS, COLUMNS, PAIR_COLUMNS, SOURCE_COLUMNS, STEP_COLUMNS
 
 _TYPES = {
     "int64": pa.int64(),
@@ -21,4 +21,5 @@ def schema(columns: dict[str, str]) -> pa.Schema:
 
 
 PAIRS, STEPS, SOURCES = schema(PAIR_COLUMNS), schema(STEP_COLUMNS), schema(SOURCE_COLUMNS)
+ANNOTATIONS = schema(ANNOTATION_COLUMNS)
 SCHEMAS: dict[str, pa.Schema] = {config: schema(columns) for config, columns in COLUMNS.items()}

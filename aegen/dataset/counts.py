@@ -56,7 +56,7 @@ class Counts(Struct, frozen=True):
 def count_rows(batch: pa.RecordBatch, design: Design | None = None) -> Counts:
     """The counts of some rows; the kinds of edits are read from the actions, if their design is given."""
     size = sum(map(_bytes, batch.columns))
-    if "target" not in batch.schema.names and "source" in batch.schema.names:
+    if "edits" in batch.schema.names or ("target" not in batch.schema.names and "source" in batch.schema.names):
         return Counts(size)
     if "source" in batch.schema.names:
         same = pc.sum(pc.equal(batch.column("source"), batch.column("target"))).as_py() or 0

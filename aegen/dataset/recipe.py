@@ -24,6 +24,7 @@ PARTS = {
     "augmented": ("pairs", "expert", "augmented"),
     "tags": ("pairs", "tags"),
     "sources": ("pairs", "sources"),
+    "annotations": ("pairs",),
 }
 
 

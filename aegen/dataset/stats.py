@@ -43,6 +43,8 @@ def figures(
         found = {"spec": manifest.recipe.tree(), "sources": manifest.rows("sources")}
     if "variants" in manifest.configs:
         found["variants"] = manifest.rows("variants")
+    if "annotations" in manifest.configs:
+        found["annotations"] = {split: manifest.rows("annotations", split) for split in SPLITS}
     for config, contract in contracts.items():
         found[config] = {
             "trajectories": {split: counts.get((config, split), empty).trajectories for split in SPLITS},

@@ -22,6 +22,7 @@ from aegen.core.errors import BadData
 from aegen.core.format import MANIFEST, SPLITS, split_state
 from aegen.core.progress import Progress, silent
 from aegen.core.types import Integers, Tokens
+from aegen.dataset.annotations import check_annotations
 from aegen.dataset.contract import Contract, read_contracts
 from aegen.dataset.counts import Counts, count_rows
 from aegen.dataset.folder import Folder
@@ -51,6 +52,8 @@ def verify(folder: Folder, engine: Engine, progress: Progress = silent) -> Findi
         config, _ = shard_parts(name)
         if config == "sources":
             jobs.append((check_sources, (folder / name,)))
+        elif config == "annotations":
+            jobs.append((check_annotations, (folder / name, folder / _pairs_of(name))))
         elif config in ("pairs", "variants"):
             jobs.append((check_pairs, (folder / name, config, spec)))
             if config == "variants" and spec:
@@ -129,6 +132,9 @@ def _check_complete(folder: Folder, manifest: Manifest, spec: Spec | None) -> No
     names = [name for name in manifest.shards("variants") if manifest.recipe.expert]
     if [*map(_pairs_of, manifest.shards("variants_expert"))] != names:
         raise BadData(f"{folder.path}: the manifest does not list all shards of variants_expert/train")
+    marked = [*map(_pairs_of, manifest.shards("annotations"))]
+    if marked and marked != manifest.shards("pairs"):
+        raise BadData(f"{folder.path}: the manifest does not list all shards of annotations")
     if alone and manifest.configs != ["sources"]:
         raise BadData(f"{folder.path}: shards of {manifest.configs[0]} in a dataset of sources without targets")
     if spec and alone:

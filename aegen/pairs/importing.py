@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from aegen.arithmetic.tasks import TASKS
 from aegen.core.errors import BadData, InvalidSpec
@@ -17,10 +18,17 @@ from aegen.core.format import MAX_TOKEN, SPLITS, join_state, tokenize
 from aegen.core.progress import Progress, silent
 from aegen.core.randomness import derive_key
 from aegen.pairs.readers import open_reader
-from aegen.pairs.rows import Row
+from aegen.pairs.rows import Annotation, Row
 from aegen.pairs.spec import Annotator, Imported, Kind, MaxTokens, Rows, Seed, SplitBy, check_fields
 
-Parsed = tuple[str, str, str]  # split, source, target
+
+class Parsed(NamedTuple):
+    """A good pair, as tokens joined by one space."""
+
+    split: str
+    source: str
+    target: str
+    annotations: tuple[Annotation, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ class Import:
         source, target = self._tokens(row.where, row.source), self._tokens(row.where, row.target)
         if not source and not target:
             raise BadData(f"{row.where}: an empty pair")
-        return self._split_of(row, source, target), source, target
+        return Parsed(self._split_of(row, source, target), source, target, row.annotations)
 
     def _tokens(self, where: str, text: str) -> str:
         """One side of a pair as a state."""
@@ -123,8 +131,8 @@ class Import:
         counts: Counter[str] = Counter()
         self.skipped.clear()
         with progress("checking", 0) as advance:
-            for split, _, _ in self.rows(self.skipped):
-                counts[split] += 1
+            for row in self.rows(self.skipped):
+                counts[row.split] += 1
                 advance(1)
         if not counts:
             raise BadData(f"{', '.join(map(str, self.paths)) or 'input'}: no pairs")

@@ -133,30 +133,40 @@ class M2:
 
     def _read(self, block: list[tuple[str, str, str]]) -> Row:
         """One sentence and its edits; what is wrong with one line is wrong with all of them."""
-        edits = []
+        edits, marked = [], dict[int, list[str]]()
         for number, (where, text, problem) in enumerate(block):
             if problem or not text.startswith("A " if number else "S "):
                 return Row(where, problem=problem or "expected a line that begins with S or A")
             if number:
-                edit, trouble = self._edit(text)
+                annotator, edit, trouble = self._edit(text)
                 if trouble:
                     return Row(where, problem=trouble)
+                known = marked.setdefault(annotator, [])
+                if edit and not 0 <= edit[0] <= edit[1] <= len(block[0][1][2:].split(" ")):
+                    return Row(where, problem="an edit outside the sentence")
                 if edit:
+                    known.append("|||".join(text[2:].split("|||")[:3]))
+                if edit and annotator == self.annotator:
                     edits.append(edit)
-        row = Row(block[0][0], source=block[0][1][2:], split=self.split, named=self.split is not None)
+        annotations = tuple((name, tuple(found)) for name, found in sorted(marked.items())) or ((0, ()),)
+        row = Row(block[0][0], block[0][1][2:], "", self.split, "", self.split is not None, annotations)
         return self._corrected(row, edits)
 
-    def _edit(self, text: str) -> tuple[tuple[int, int, list[str]] | None, str]:
+    @staticmethod
+    def _edit(text: str) -> tuple[int, tuple[int, int, list[str]] | None, str]:
+        """Whose edit it is, the edit if it is one, and what is wrong with it."""
         fields = text[2:].split("|||")
         try:
             start, stop = map(int, fields[0].split())
             annotator = int(fields[5])
         except (ValueError, IndexError):
-            return None, "an edit that cannot be read"
-        if annotator != self.annotator or fields[1] == "noop" or start < 0:
-            return None, ""
+            return 0, None, "an edit that cannot be read"
+        if not 0 <= annotator < 1 << 31:
+            return 0, None, "an annotator that is no number from 0 on"
+        if fields[1] == "noop" or start < 0:
+            return annotator, None, ""
         written = fields[2].split("||")[0]  # the first of several alternatives
-        return (start, stop, written.split(" ") if written not in ("", "-NONE-") else []), ""
+        return annotator, (start, stop, written.split(" ") if written not in ("", "-NONE-") else []), ""
 
     @staticmethod
     def _corrected(row: Row, edits: list[tuple[int, int, list[str]]]) -> Row:

@@ -12,6 +12,7 @@ from aegen.core.errors import BadData
 from aegen.pairs.spec import InputFile
 
 MAX_LINE = 1 << 24  # bytes of one line that a reader is willing to hold
+Annotation = tuple[int, tuple[str, ...]]  # an annotator, and the edits: ``start stop|||type|||correction``
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Row:
     split: str | None = None
     problem: str = ""
     named: bool = False  # whether the user named the split
+    annotations: tuple[Annotation, ...] = ()  # what each annotator would change; of M2 alone
 
 
 class Reader(Protocol):

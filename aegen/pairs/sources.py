@@ -56,7 +56,7 @@ def generated_sources(spec: Spec, held_out: set[Digest]) -> list[str]:
 def imported_sources(source: Import, held_out: set[Digest]) -> list[str]:
     """All sources of some files."""
     source.skipped.clear()
-    found = [*fresh((text for _, text, _ in source.rows(source.skipped)), held_out)]
+    found = [*fresh((row.source for row in source.rows(source.skipped)), held_out)]
     if not found:
         raise BadData(f"{', '.join(map(str, source.paths)) or 'input'}: no sources, or all of them are held out")
     return found

@@ -29,7 +29,7 @@ from aegen.pairs.sources import generated_sources, imported_sources
 from aegen.pairs.spec import Spec
 from aegen.pipeline.demonstrations import write_augmented, write_expert, write_tags
 from aegen.pipeline.generated import write_pairs
-from aegen.pipeline.imported import write_imported
+from aegen.pipeline.imported import write_annotations, write_imported
 from aegen.pipeline.sources import held_out, write_sources
 
 Done = tuple[Manifest, bool]
@@ -71,7 +71,7 @@ def _generate(recipe: Recipe, folder: Folder, engine: Engine, progress: Progress
 
 
 def import_pairs(source: Import, folder: Folder, progress: Progress = silent) -> Done:
-    """Write imported pairs."""
+    """Write imported pairs, and of M2 files what each annotator would change."""
     recipe = Recipe(source.recorded)
     if there := _finished(folder, recipe):
         return there, False
@@ -79,7 +79,10 @@ def import_pairs(source: Import, folder: Folder, progress: Progress = silent) ->
     with folder.writing(recipe):
         if there := _finished(folder, recipe):  # written by another process meanwhile
             return there, False
-        return _finish(folder, recipe, write_imported(source, recipe, counts, folder, progress), Local()), True
+        files = write_imported(source, recipe, counts, folder, progress)
+        if getattr(recipe.pairs, "kind", None) == "m2":
+            files |= write_annotations(source, recipe, counts, folder, progress)
+        return _finish(folder, recipe, files, Local()), True
 
 
 def sources(spec: Spec, folder: Folder, apart: Folder | None = None, progress: Progress = silent) -> Done:

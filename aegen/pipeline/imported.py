@@ -1,4 +1,4 @@
-"""Write imported pairs, shard by shard."""
+"""Write imported pairs and the edits of their annotators, shard by shard."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,9 @@ import pyarrow as pa
 from aegen.arithmetic.goals import goal_of
 from aegen.arithmetic.tasks import TASKS
 from aegen.columns.arrow import of_numbers, of_texts
-from aegen.columns.schemas import PAIRS
+from aegen.columns.schemas import ANNOTATIONS, PAIRS
 from aegen.core.description import FileInfo, PairsDescription
-from aegen.core.format import SPLITS, SplitName
+from aegen.core.format import SPLITS, ConfigName, SplitName
 from aegen.core.progress import Progress, silent
 from aegen.dataset.folder import Folder
 from aegen.dataset.names import shard_name
@@ -32,7 +33,7 @@ def write_imported(
     files, first_id = {}, 0
     with progress("pairs", sum(counts.values())) as advance:
         for split in SPLITS:
-            rows = (pair for pair in source.rows() if pair[0] == split)
+            rows = (pair for pair in source.rows() if pair.split == split)
             shards = max(1, -(-counts[split] // source.rows_per_shard))
             for index in range(shards):
                 size = min(source.rows_per_shard, counts[split] - index * source.rows_per_shard)
@@ -48,10 +49,50 @@ def write_imported(
     return files
 
 
-def _describe(recipe: Recipe, split: SplitName) -> PairsDescription:
+def write_annotations(
+    source: Import, recipe: Recipe, counts: dict[str, int], folder: Folder, progress: Progress = silent
+) -> dict[str, FileInfo]:
+    """Write what all annotators of M2 files would change: a row for each pair and annotator, shards as of pairs."""
+    files, first_id = {}, 0
+    with progress("annotations", sum(counts.values())) as advance:
+        for split in SPLITS:
+            rows = (pair for pair in source.rows() if pair.split == split)
+            shards = max(1, -(-counts[split] // source.rows_per_shard))
+            for index in range(shards):
+                size = min(source.rows_per_shard, counts[split] - index * source.rows_per_shard)
+                name, part = shard_name("annotations", split, index, shards), islice(rows, size)
+                if done := folder.done(name, recipe):
+                    files[name] = done
+                    deque(part, maxlen=0)
+                else:
+                    describe = partial(_describe, recipe, split, "annotations")
+                    files[name] = write_shard(folder / name, "annotations", _annotated(part, first_id), describe)
+                first_id += size
+                advance(size)
+    return files
+
+
+def _annotated(rows: Iterator[Parsed], first_id: int) -> Iterator[pa.RecordBatch]:
+    """The annotations of some pairs, in batches."""
+    numbered = ((number, *one) for number, row in enumerate(rows, first_id) for one in row.annotations)
+    for some in batched(numbered, ROW_GROUP):
+        ids, annotators, edits = (list(column) for column in zip(*some, strict=True))
+        arrays = [
+            pa.array(column, field.type) for column, field in zip((ids, annotators, edits), ANNOTATIONS, strict=True)
+        ]
+        yield pa.record_batch(arrays, schema=ANNOTATIONS)
+
+
+def batched(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    """Lists of so many rows; the last may be shorter."""
+    while part := list(islice(rows, size)):
+        yield part
+
+
+def _describe(recipe: Recipe, split: SplitName, config: ConfigName = "pairs") -> PairsDescription:
     task = TASKS.get(recipe.task)
     return PairsDescription(
-        config="pairs",
+        config=config,
         split=split,
         task=recipe.task,
         tokens=getattr(recipe.pairs, "tokens", "words"),
@@ -67,8 +108,8 @@ def _batches(rows: Iterator[Parsed], first_id: int, count: int) -> Iterator[pa.R
     for start in range(0, count, ROW_GROUP):
         size = min(ROW_GROUP, count - start)
         sources, targets = [], []
-        for _, source, target in (next(rows) for _ in range(size)):
-            sources.append(source)
-            targets.append(target)
+        for row in (next(rows) for _ in range(size)):
+            sources.append(row.source)
+            targets.append(row.target)
         ids = np.arange(first_id + start, first_id + start + size)
         yield pa.record_batch([of_numbers(ids), of_texts(sources), of_texts(targets)], schema=PAIRS)

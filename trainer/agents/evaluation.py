@@ -18,7 +18,8 @@ from trainer.core.format import SplitName
 from trainer.data.dataset import Dataset
 from trainer.data.encode import Pairs, load_pairs
 from trainer.data.m2 import Annotated, read_m2
-from trainer.game.maxmatch import MaxMatch, edits_between
+from trainer.game.gold import GoldEdits
+from trainer.game.maxmatch import MaxMatch
 from trainer.game.outcomes import Outcomes, expert_actions
 from trainer.game.play import GameStep, Rollout
 from trainer.training.run import RunFolder
@@ -35,8 +36,8 @@ def evaluate_run(
     """The accuracies; a whole split also writes ``evaluation-SPLIT.json`` and, game by game, ``outcomes-SPLIT.json``.
 
     The outcomes are written first: a run with an evaluation has both. Results on other data, and of another game than
-    the paper's with one edit a round, are not written. Of text there is also MaxMatch against the edits that lead from
-    each source to its target.
+    the paper's with one edit a round, are not written. Of text there is also MaxMatch against the edits of the
+    annotators or, without them, those that lead to the targets.
     """
     agent, folder = Agent.from_pretrained(run, device), RunFolder(Path(run))
     dataset = Dataset(data or agent.description.dataset)
@@ -45,7 +46,7 @@ def evaluate_run(
     if agent.contract.arithmetic:
         result = agent.measure(dataset, split, pairs, limit, outcomes, edits_per_round)
     else:
-        scored = _Scored(outcomes, pairs)
+        scored = _Scored(outcomes, pairs, GoldEdits(dataset, split, agent.contract.tokens))
         result = agent.measure(dataset, split, pairs, limit, scored, edits_per_round)
         result |= {"edits": scored.score.to_json()}
     if folder.path.is_dir() and not limit and result["own"] and edits_per_round == 1:
@@ -57,18 +58,17 @@ def evaluate_run(
 class _Scored:
     """Watches games for their outcomes, and compares what was edited with what should have been."""
 
-    def __init__(self, outcomes: Outcomes, pairs: Pairs) -> None:
-        self.outcomes, self.pairs, self.score = outcomes, pairs, MaxMatch()
+    def __init__(self, outcomes: Outcomes, pairs: Pairs, gold: GoldEdits) -> None:
+        self.outcomes, self.pairs, self.gold, self.score = outcomes, pairs, gold, MaxMatch()
 
     def watch(self, step: GameStep) -> None:
         self.outcomes.watch(step)
 
     def ended(self, rows: range, played: Tensor, rollout: Rollout, results: dict[int, tuple[str, ...]]) -> None:
         self.outcomes.ended(rows, played, rollout, results)
-        for row in rows:
-            source = tuple(self.pairs.sources[row])
-            gold = edits_between(source, tuple(self.pairs.targets[row]))
-            self.score.add(Annotated(source, (gold,)), tuple(results.get(row, source)))
+        texts = ((self.pairs.sources[row], self.pairs.targets[row]) for row in rows)
+        for row, annotated in zip(rows, self.gold.annotated(texts), strict=True):
+            self.score.add(annotated, self.gold.units(results.get(row, self.pairs.sources[row])))
 
 
 def evaluate_m2(

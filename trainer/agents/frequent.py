@@ -22,7 +22,8 @@ from trainer.core.errors import BadData, InvalidConfig
 from trainer.core.format import PAIR_COLUMNS, SplitName, detokenize, tokenize
 from trainer.data.dataset import Dataset
 from trainer.data.encode import split_texts
-from trainer.data.m2 import Annotated, Words, read_m2
+from trainer.data.m2 import Words, read_m2
+from trainer.game.gold import GoldEdits
 from trainer.game.maxmatch import MaxMatch, edits_between
 
 BEGIN, END = " begin", " end"  # no token of a state holds a space
@@ -104,19 +105,13 @@ def evaluate_baselines(
         raise InvalidConfig(f"{data}: these baselines correct text, and it has equations")
     learned, tokens = Frequent.learn(read_texts(dataset, "train")), described.tokens
     scores = {"unchanged": MaxMatch(), "frequent": MaxMatch()}
-    for annotated in islice(_annotated(dataset, split, m2), limit or None):
+    gold = GoldEdits(dataset, split, tokens)
+    sentences = read_m2(m2) if m2 else gold.annotated(read_texts(dataset, split))
+    for annotated in islice(sentences, limit or None):
         scores["unchanged"].add(annotated, annotated.source)
-        if m2:  # its sentences are words, whatever the tokens of the dataset
+        if m2 or gold.by_annotators:  # these edit words, whatever the tokens of the dataset
             text = detokenize(learned.edit(tokenize(" ".join(annotated.source), tokens)), tokens)
             scores["frequent"].add(annotated, tuple(text.split(" ")) if text else ())
         else:
             scores["frequent"].add(annotated, learned.edit(annotated.source))
     return {name: score.to_json() for name, score in scores.items()}
-
-
-def _annotated(dataset: Dataset, split: SplitName, m2: str | Path | None) -> Iterator[Annotated]:
-    if m2:
-        yield from read_m2(m2)
-        return
-    for source, target in read_texts(dataset, split):
-        yield Annotated(source, (edits_between(source, target),))

@@ -65,8 +65,8 @@ def evaluate(
 ) -> None:
     """Measure the accuracy of the agent in RUN, a run folder or a hub id, on a split.
 
-    Of text also precision, recall and F0.5 of its edits (MaxMatch), against those that lead to the targets or, with
-    --m2, against those of the annotators of an M2 file.
+    Of text also precision, recall and F0.5 of its edits (MaxMatch), against those of the annotators of
+    the dataset or of the file --m2, or else those that lead to the targets.
 
     \b
     Example:

@@ -157,7 +157,7 @@ def read_description(raw: bytes | str, where: object) -> PairsDescription | Step
     """A shard's description from untrusted bytes."""
     check_version(raw, where)
     described = decode(raw, PairsDescription, where)
-    if described.config in ("pairs", "variants", "sources"):
+    if described.config in ("pairs", "variants", "sources", "annotations"):
         return described
     return checked(decode(raw, StepsDescription, where), where)
 

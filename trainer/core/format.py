@@ -17,11 +17,12 @@ MANIFEST = "manifest.json"
 
 # Names
 
-ConfigName = Literal["pairs", "variants", "expert", "variants_expert", "augmented", "tags", "sources"]
+ConfigName = Literal["pairs", "variants", "expert", "variants_expert", "augmented", "tags", "sources", "annotations"]
 SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
 PAIR_COLUMNS = {"id": "int64", "source": "string", "target": "string"}
 SOURCE_COLUMNS = {"id": "int64", "source": "string"}
+ANNOTATION_COLUMNS = {"pair": "int64", "annotator": "int32", "edits": "list<string>"}
 STEP_COLUMNS = {"pair": "int64", "origin": "int32", "step": "int16", "state": "string", "action": "list<string>"}
 COLUMNS: dict[ConfigName, dict[str, str]] = {
     "pairs": PAIR_COLUMNS,
@@ -31,6 +32,7 @@ COLUMNS: dict[ConfigName, dict[str, str]] = {
     "augmented": STEP_COLUMNS,
     "tags": STEP_COLUMNS,
     "sources": SOURCE_COLUMNS,
+    "annotations": ANNOTATION_COLUMNS,
 }
 SHARD = re.compile(  # a match cannot lead out of the dataset folder
     rf"({'|'.join(COLUMNS)})/({'|'.join(SPLITS)})-([0-9]{{5,9}})-of-([0-9]{{5,9}})\.parquet", re.ASCII

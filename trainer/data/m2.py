@@ -105,6 +105,18 @@ def parse_m2(lines: Iterable[str], name: str = "m2") -> Iterator[Annotated]:
         yield reading.closed()
 
 
+def parse_edits(edits: Iterable[str], words: int, where: str) -> tuple[Edit, ...]:
+    """The edits of one annotator as a shard has them, ``start stop|||type|||correction``, of so many words."""
+    found = set()
+    for text in edits:
+        _, edit = _edit(f"A {text}|||REQUIRED|||-NONE-|||0", where)
+        if edit and edit.stop > words:
+            raise BadData(f"{where}: an edit outside the sentence")
+        if edit:
+            found.add(edit)
+    return tuple(sorted(found))
+
+
 def _edit(line: str, where: str) -> tuple[int, Edit | None]:
     """The annotator of a line, and the edit, if it is one."""
     fields = line[2:].split("|||")

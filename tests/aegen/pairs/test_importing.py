@@ -11,6 +11,7 @@ import pytest
 
 from aegen.core.errors import AegenError, BadData, FolderConflict, InvalidSpec
 from aegen.core.format import MANIFEST, SPLITS, detokenize, split_state
+from aegen.dataset.annotations import check_annotations
 from aegen.dataset.commands import commands
 from aegen.dataset.folder import Folder
 from aegen.dataset.show import draw_pairs, draw_trajectories
@@ -177,6 +178,51 @@ def test_several_m2_files_go_to_the_splits_that_name_them(tmp_path):
     assert [file.split for file in made.inputs] == [None, None, "validation", "test"]
     (again,) = commands(manifest.recipe)
     assert "import one.m2 two.m2 validation=dev.m2 test=held.m2 --kind m2 --ratio 50/50/0" in again
+
+
+def annotations(folder, manifest):
+    return [
+        tuple(row.values())
+        for name in manifest.shards("annotations")
+        for row in pq.read_table(folder / name).to_pylist()
+    ]
+
+
+def test_all_annotators_are_kept(tmp_path):
+    (tmp_path / "a.m2").write_text(M2)
+    for size in (1, 1000):
+        folder = Folder(tmp_path / f"out{size}")
+        wanted = Import((tmp_path / "a.m2",), ratio="100/0/0", rows_per_shard=size)
+        manifest, _ = pipeline.import_pairs(wanted, folder)
+        rows = annotations(folder, manifest)
+        assert {row[0] for row in rows} == {*range(manifest.rows("pairs"))}
+        assert sum(len(edits) for *_, edits in rows) == sum("|||" in x and "noop" not in x for x in M2.splitlines())
+        verify(folder, Local())
+        demonstrated(folder)
+    assert stats(folder)["annotations"]["train"] == len(rows)
+
+
+@pytest.mark.parametrize(
+    "change,problem",
+    [
+        (lambda rows: rows[1:], "pair 1, expected 0"),
+        (lambda rows: rows[:-1], "has no annotator"),
+        (lambda rows: [*rows[:-1], rows[-1] | {"edits": ["0 99|||R|||x"]}], "not an edit of pair"),
+        (lambda rows: [*rows[:-1], rows[-1] | {"edits": ["0 1"]}], "not an edit of pair"),
+        (lambda rows: [rows[0], *rows], "do not ascend"),
+        (lambda rows: [rows[0] | {"edits": ["0 1|||R|||xy"]}, *rows[1:]], "counts"),
+    ],
+)
+def test_verify_reads_annotations(change, problem, tmp_path):
+    (tmp_path / "a.m2").write_text("S a b\nA 0 1|||R|||x|||R|||-|||0\n\nS c\n")
+    folder, manifest, _ = bring(tmp_path, tmp_path / "a.m2", ratio="100/0/0")
+    (name,) = manifest.shards("annotations", "train")
+    table = pq.read_table(folder / name)
+    about = {"aegen": pq.read_metadata(folder / name).metadata[b"aegen"]}
+    changed = pa.Table.from_pylist(change(table.to_pylist()), table.schema.with_metadata(about))
+    pq.write_table(changed, folder / name)
+    with pytest.raises(BadData, match=problem):
+        check_annotations(folder / name, folder / name.replace("annotations", "pairs"))
 
 
 def test_only_m2_files_are_named_by_their_split(tmp_path):
