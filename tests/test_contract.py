@@ -126,6 +126,12 @@ def test_both_packages_carry_the_same_file(name):
     assert ours.read_bytes() == theirs.read_bytes()
 
 
+@pytest.mark.parametrize("name", ["page.css", "stepper.css", "stepper.js"])
+def test_the_pages_of_both_packages_have_the_same_stepper(name):
+    ours, theirs = (ROOT / package / "pages" / "static" / name for package in ("aegen", "trainer"))
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
 LONG = "x" * MAX_TOKEN
 
 

@@ -2,7 +2,7 @@
 
 Nothing heavy is imported here; each command imports what it needs.
 
-Imports: core, files, engines, arithmetic, pairs, experts, dataset, card, pipeline, publishing.
+Imports: core, files, engines, arithmetic, pairs, experts, dataset, card, pipeline, pages, publishing.
 """
 
 from aegen.cli import building, inspecting, publishing

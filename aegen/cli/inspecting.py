@@ -6,11 +6,13 @@ import json
 import sys
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from aegen.cli.common import SOURCE, colours, json_option, main, workers_option
+from aegen.cli.common import FOLDER, SOURCE, colours, json_option, main, workers_option
+from aegen.core.errors import InvalidSpec
 from aegen.core.format import SPLITS, join_state
 
 if TYPE_CHECKING:
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--rows",
     type=click.IntRange(1),
-    default=5,
-    show_default=True,
+    show_default="5; 100 with --html",
     help="Number of pairs; with --json, of rows or trajectories.",
 )
 @click.option(
@@ -32,15 +33,21 @@ if TYPE_CHECKING:
     type=click.Choice(["pairs", "expert", "augmented", "tags", "sources"]),
     help="Default: augmented (train only), expert, sources or pairs, the first that exists.",
 )
+@click.option("--html", type=FOLDER, help="Write them to a file for a browser instead.")
 @json_option
-def show(folder: str, split: str, rows: int, config: str | None, as_json: bool) -> None:
+def show(folder: str, split: str, rows: int | None, config: str | None, html: Path | None, as_json: bool) -> None:
     """Show rows of FOLDER: pairs, or trajectories step by step with each edit marked.
 
     FOLDER can also be hf://org/name[@revision] or a URL.
 
     \b
-    Example: aegen show aor --rows 1
+    Example:
+      aegen show aor --rows 1
+      aegen show aor --html aor.html
     """
+    if html and as_json:
+        raise InvalidSpec("--html and --json: choose one")
+    rows = rows or (100 if html else 5)
     from aegen.dataset.dataset import Dataset
     from aegen.dataset.show import draw_pairs, draw_sources, draw_trajectories, plain
     from aegen.publishing.pull import open_folder
@@ -49,6 +56,15 @@ def show(folder: str, split: str, rows: int, config: str | None, as_json: bool) 
     if config is None:
         wanted = ("augmented", "expert", "sources") if split == "train" else ("expert",)
         config = next((name for name in wanted if name in dataset.configs), "pairs")
+    if html:
+        from aegen.files.atomic import AtomicFile
+        from aegen.pages.browse import browse
+
+        page, count = browse(dataset, config, split, rows)
+        with AtomicFile(html) as partial:
+            partial.write_text(page, encoding="utf-8")
+        click.echo(f"{count:,} {'sources' if config == 'sources' else f'pairs of {config}'} -> {html}")
+        return
     if as_json:
         for record in islice(_records(dataset, config, split), rows):
             click.echo(json.dumps(record))

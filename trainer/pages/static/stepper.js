@@ -133,13 +133,13 @@ class Stepper {
     move.action.forEach((token, slot) => {
       const chip = Stepper.add(element, "span", "chip");
       Stepper.add(chip, "code", "", token);
+      element.append(" ");
       if (!move.probabilities) return;
       const chance = move.probabilities[slot];
       chip.append(" ");
       Stepper.add(chip, "span", "chance", (100 * chance).toFixed(chance > 0.9995 || chance < 0.9 ? 0 : 1) + " %");
       chip.style.setProperty("--chance", 100 * chance + "%");
       chip.classList.toggle("unsure", chance < 0.5);
-      element.append(" ");
     });
     if (move.verdict) Stepper.add(element, "span", "verdict " + Stepper.kind(move.verdict), Stepper.words(move.verdict));
   }
