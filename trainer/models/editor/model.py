@@ -130,9 +130,12 @@ class Editor(Policy):
         tokens: Tensor,
         writes: Tensor,
         answers: Tensor,
-        scale: Tensor,
     ) -> Tensor:
-        """In training: the losses of a batch's places and words, and whether all are right: (b, 3 targets, 2)."""
+        """In training, for each row: the losses of its places, its words and DONE, and whether each is right (b, 3, 2).
+
+        They are sums: minus the log-probability of all that is to be done. As means over the many places that are left
+        alone they would hardly teach where to edit.
+        """
         gap_states, token_states, done = self.hidden(states, lengths)
         loss = torch.zeros(len(states), device=states.device)
         right = torch.ones(len(states), dtype=torch.bool, device=states.device)
@@ -146,9 +149,8 @@ class Editor(Policy):
         word_loss = torch.zeros_like(loss).index_add(0, writes[:, 0], each)
         wrong = torch.zeros_like(loss).index_add(0, writes[:, 0], (chances.argmax(-1) != answers).float())
         finished = ((gaps <= 0).all(1) & (tokens <= 0).all(1)).long()
-        losses = torch.stack(
-            (loss * scale[0], word_loss * scale[1], functional.nll_loss(done, finished, reduction="none"))
-        )
+        work_loss = functional.nll_loss(done, finished, reduction="none")
+        losses = torch.stack((loss, word_loss, work_loss))
         all_right = torch.stack((right, wrong == 0, done.argmax(1) == finished)).float()
         return torch.stack((losses.T, all_right.T), -1)
 

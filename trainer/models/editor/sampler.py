@@ -38,11 +38,10 @@ class EditorBatch:
     tokens: Tensor  # (b, m) class of each token's edit
     writes: Tensor  # (e, 4) row, place, whether it is a gap, class of the edit
     answers: Tensor  # (e) the class of the word
-    scale: Tensor  # (2) that makes sums over places, and over words, means over the whole batch
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        return self.states, self.lengths, self.gaps, self.tokens, self.writes, self.answers, self.scale
+        return self.states, self.lengths, self.gaps, self.tokens, self.writes, self.answers
 
     @property
     def actions(self) -> Tensor:
@@ -153,9 +152,6 @@ class EditorSampler:
     def batch(self, examples: list[Example], rank: int = 0, world: int = 1) -> EditorBatch:
         """What to say of some states; of these a rank's part. A rank without any takes the first, with no weight."""
         classes = self.classes
-        places = sum(2 * len(state) + 1 for state, _ in examples)
-        written = sum(edit.new is not None for _, edits in examples for edit in edits)
-        scale = torch.tensor([len(examples) / max(places, 1), len(examples) / max(written, 1)])
         mine = examples[rank::world] or examples[:1]
         lengths = torch.tensor([len(state) for state, _ in mine])
         width = max(int(lengths.max()), 1)
@@ -174,7 +170,7 @@ class EditorSampler:
                     writes.append((row, edit.start, gap, kind))
                     answers.append(answer)
         table = torch.tensor(writes, dtype=torch.long).view(-1, 4)
-        return EditorBatch(states, lengths, gaps, tokens, table, torch.tensor(answers, dtype=torch.long), scale)
+        return EditorBatch(states, lengths, gaps, tokens, table, torch.tensor(answers, dtype=torch.long))
 
 
 def written_words(

@@ -135,7 +135,12 @@ def test_edits_of_a_round_do_not_touch():
 def test_it_learns_other_designs_by_heart(tmp_path, design):
     pairs = list({source: (source, target) for source, target in pairs_of(design, 200)}.values())[:16]
     data = write_dataset(tmp_path / "data", design, {"train": pairs, "validation": pairs})
-    train_run(data, preset("cpu", model="editor", updates=200, **(SMALL | {"layers": 2})), tmp_path / "run", **QUIET)
+    train_run(
+        data,
+        preset("cpu", model="editor", updates=300, **(SMALL | {"layers": 2, "learning_rate": 2e-3})),
+        tmp_path / "run",
+        **QUIET,
+    )
     assert Agent.from_pretrained(tmp_path / "run").evaluate(split="train")["sequence_accuracy"] == 100
 
 
