@@ -14,10 +14,12 @@ from aegen.engines.local import Local
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
 from tests.trainer.runs import QUIET, Stop, Stopper, same, story, weights
+from trainer.agents.evaluation import evaluate_run
 from trainer.core.errors import BadData, FolderConflict, InvalidConfig
 from trainer.data.dataset import Dataset
 from trainer.data.encode import load_pairs
 from trainer.data.sources import load_sources
+from trainer.report.collect import collect
 from trainer.sweeps.cell import CellJob, run_cell
 from trainer.sweeps.grid import read_sweep
 from trainer.sweeps.result import read_cell
@@ -167,6 +169,20 @@ def test_the_planner_practises_all_views(task, tmp_path):
     assert (
         facts["training_won"] > 0 and json.loads((tmp_path / "out/config.json").read_text())["practice"]["samples"] == 4
     )
+
+
+def test_a_report_tells_how_a_run_practised(folder, short):
+    evaluate_run(short, "cpu")
+    (cell,) = (one for one in collect(folder).records if one.practice)
+    assert cell.practice == {
+        "sources": str(folder / "free"),
+        "rounds": 2,
+        "samples": 2,
+        "updates": 12,
+        "corrections": True,
+    }
+    practise = f"trainer practise {folder / 'start'} --sources {folder / 'free'} --rounds 2 --samples 2 --updates 12"
+    assert cell.commands[0] == f"{practise} --seed 0 --out {short}"
 
 
 SWEEP = """

@@ -14,8 +14,8 @@ from trainer.core.format import SplitName
 from trainer.core.records import convert
 from trainer.models.zoo import find_model
 from trainer.sweeps.cell import SIZE
-from trainer.sweeps.grid import as_option
-from trainer.sweeps.result import CellResult, Count, Measure, Percent
+from trainer.sweeps.grid import Practising, as_option
+from trainer.sweeps.result import CellResult, Count, Measure, Percent, Setting
 from trainer.training.checkpoint import load_checkpoint
 from trainer.training.loop import Position
 from trainer.training.presets import PRESETS, preset
@@ -77,6 +77,7 @@ def as_cell(run: RunFolder, split: Measured, evaluation: Evaluation) -> CellResu
         preset=name,
         split=split,
         settings={key: value for key, value in about.settings.items() if key != "seed"},
+        practice=practice(about),
         commands=commands(about, name, options, run.path, split),
         parameters=about.parameters,
         updates=at.updates,
@@ -110,10 +111,23 @@ def commands(about: Description, name: str, options: dict[str, Any], run: Path, 
     """The commands that make the run again and measure it."""
     words = [word for key, value in options.items() for word in as_option(key, value)]
     measured = [] if split == "test" else ["--split", split]
+    made = ["fit", str(about.data.get("where")), "--preset", name, *words]
+    if about.practice is not None:
+        asked = convert(practice(about), Practising, run)
+        made = ["practise", str(about.data.get("begun")), *asked.options(), "--seed", str(about.config.seed)]
     return [
-        shlex.join(["trainer", "fit", str(about.data.get("where")), "--preset", name, *words, "--out", str(run)]),
+        shlex.join(["trainer", *made, "--out", str(run)]),
         shlex.join(["trainer", "evaluate", str(run), *measured]),
     ]
+
+
+def practice(about: Description) -> dict[str, Setting]:
+    """How a run practised, as a sweep would ask for it; nothing, if it has only imitated."""
+    if about.practice is None:
+        return {}
+    said = {name: about.practice.get(name) for name in ("rounds", "samples", "updates", "corrections")}
+    asked = convert(said | {"sources": about.data.get("sources", "")}, Practising, "practice")
+    return asked.settings
 
 
 def told_apart(

@@ -153,7 +153,9 @@ def _prepare(
     model = build_model(config, contract, knowledge)
     load_weights(model, load_checkpoint(weights[0], most_bytes(model))[0], weights[0])
     # Only now: bad data must not leave a run behind that cannot be resumed.
-    resumes = run.begin(Description.make(config, data, parameters, knowledge, plain(practice)), resume)
+    described = Description.make(config, data, parameters, knowledge, plain(practice))
+    places = {"begun": str(start), "sources": str(request.sources or "")}
+    resumes = run.begin(dataclass_replace(described, data=described.data | places), resume)
     sampler = PracticeSampler(model, data, config, practice, played, run.path, runtime, reporter)
     loop = PracticeLoop(
         run,
