@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 TORCH  ?=
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-faults bench lint docs docs-serve clean
+.PHONY: screenshots demo test test-faults bench lint docs docs-serve clean
 
 $(VENV)/installed: pyproject.toml trainer/pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "aegen needs Python 3.11 or newer (set PYTHON=...)")'
@@ -22,6 +22,9 @@ demo: $(VENV)/installed
 	$(BIN)/trainer edit demo/runs/aes/planner+ta/seed-0 \
 	  "61 + 6 - ( 81 - 73 ) = 59" "44 + 95 / ( 2 + 3 ) - ( 35 - 8 ) = 36" "( 3 * 4 ) / ( 10 - 4 ) + 5 = 7"
 	$(BIN)/trainer report demo/runs --out demo/report
+
+screenshots: demo
+	$(BIN)/python -m tests.screenshots demo
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest -n auto --dist worksteal
