@@ -20,7 +20,7 @@ from trainer.game.environment import Splices, splice
 from trainer.game.play import Decision
 from trainer.game.replay import check_trajectories
 from trainer.models.layers import IMPOSSIBLE
-from trainer.models.planner.decoding import NextEdits, decode_opened, decode_scripts, decode_spans
+from trainer.models.planner.decoding import NARROW, WIDE, NextEdits, decode_opened, decode_scripts, decode_spans
 from trainer.models.planner.drawing import draw_opened, draw_spans
 from trainer.models.planner.edit_classes import EditClasses
 from trainer.models.planner.knowledge import PlannerKnowledge, study
@@ -57,7 +57,7 @@ class Planner(Policy):
         self.knowledge, self.recipe = knowledge, RECIPES[knowledge.view]
         self.max_state, self.max_steps = contract.max_state, contract.max_steps
         self.slots, self.vocabulary = contract.action_length, len(contract.actions)
-        self.beam = config.beam
+        self.beam, self.search = config.beam, NARROW if knowledge.window else WIDE
         self.mask, self.query = len(contract.state_tokens) + 1, len(contract.state_tokens) + 2
         self.edits = EditClasses(contract, knowledge.span)
         spelled = knowledge.tokens == "characters"

@@ -5,7 +5,7 @@ import torch
 
 from tests.trainer.reference import SLOTS, write_dataset
 from trainer.game.environment import Environment, Verdict
-from trainer.models.planner.decoding import best_of_each, compact, decode_opened
+from trainer.models.planner.decoding import NARROW, WIDE, Search, best_of_each, compact, decode_opened
 from trainer.models.planner.edit_classes import END
 
 
@@ -86,13 +86,12 @@ def best_script(model, state, length):
 
 
 def test_a_wide_beam_finds_the_most_probable_script(tmp_path, bench, monkeypatch):
-    monkeypatch.setattr("trainer.models.planner.decoding.CUT", 1e9)
-    for name in ("BRANCH", "FILL_BRANCH", "FILL_BEAM"):
+    for name in ("FILL_BRANCH", "FILL_BEAM"):
         monkeypatch.setattr(f"trainer.models.planner.decoding.{name}", 10_000)
     pairs = [(("a",), ("b", "a")), (("a", "b"), ("b",)), (("b",), ("a",))]
     opened = bench(write_dataset(tmp_path, "edit", {"train": pairs}, arithmetic=False), beam=64)
     model = opened.model
-    model.max_steps, model.beam = 3, 10_000
+    model.max_steps, model.beam, model.search = 3, 10_000, Search(cut=1e9, branch=10_000)
     for parameter in model.parameters():
         parameter.data *= 3  # sharper than fresh weights, so that scripts differ
     states, lengths = opened.steps.states.long(), opened.steps.lengths.long()
@@ -101,6 +100,13 @@ def test_a_wide_beam_finds_the_most_probable_script(tmp_path, bench, monkeypatch
         for row in range(len(states)):
             expected = best_script(model, states[row], int(lengths[row]))
             assert (int(plan.classes[row]), int(plan.tokens[row])) == expected
+
+
+def test_long_states_get_a_narrow_search(tmp_path, datasets, bench):
+    assert bench(datasets["edit"]).model.search == WIDE
+    text = tuple("abcdefghijklmnopq")
+    long = write_dataset(tmp_path, "edit", {"train": [(text, text[1:])]}, arithmetic=False)
+    assert bench(long).model.search == NARROW
 
 
 @pytest.mark.parametrize("beam", [1, 8])
