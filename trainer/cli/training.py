@@ -183,7 +183,7 @@ def practise(
     The reward is looked at in training only; the agent that comes of it plays as any other.
 
     \b
-    Examples:
+    Example:
       trainer practise runs/aor --out runs/practised
       trainer practise runs/aor --sources free --out runs/practised-free
     """
