@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.bench import generation, inference, scaling, startup, training, trajectories, update
+from tests.bench import generation, inference, scaling, startup, text, training, trajectories, update
 
 PARTS = {
     "startup": startup.run,
@@ -13,6 +13,7 @@ PARTS = {
     "training": training.run,
     "update": update.run,
     "inference": inference.run,
+    "text": text.run,
     "scaling": scaling.run,
     "sizes": generation.run_sizes,
 }
