@@ -28,8 +28,8 @@ MODEL_NAMES = (
     "recurrence-star", "planner", "editor",
 )  # fmt: skip
 # Settings belong together; those that say nothing are about training.
-GROUPS = ("Data", "Model", "Training", "Planner only")
-DATA, MODEL, TRAINING, PLANNER = ({"group": name} for name in GROUPS)
+GROUPS = ("Data", "Model", "Training", "Planner only", "Editor only")
+DATA, MODEL, TRAINING, PLANNER, EDITOR = ({"group": name} for name in GROUPS)
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,6 +146,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             description="How tokens are read and written: whole, or through their characters; auto: by the data.",
         ),
     ] = "auto"
+    encoder: Annotated[
+        str,
+        Meta(
+            extra=EDITOR,
+            max_length=4096,
+            description="Pretrained encoder: a folder or a hub id (org/name); without: a small one of its own.",
+        ),
+    ] = ""
     seed: Annotated[int, Meta(ge=0, le=(1 << 63) - 1, description="Seed of all random choices.")] = 0
 
     def __post_init__(self) -> None:

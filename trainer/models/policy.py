@@ -29,6 +29,8 @@ from trainer.game.play import Decision
 
 PLANNING = frozenset(("view", "beam", "auxiliary", "confidence", "tokens"))  # settings that are the planner's alone
 
+EDITING = frozenset(("encoder",))  # and the editor's
+
 
 class Knowledge(msgspec.Struct, frozen=True):
     """What a model must know of its data besides the contract to be built; kept in ``config.json``."""
@@ -50,7 +52,7 @@ class Policy(nn.Module):
     streamable: ClassVar[bool] = True  # whether it can learn from row groups one after the other
     settings: ClassVar[Mapping[str, Any]] = {}  # its own values of the config, which replace a preset's
     gpu_settings: ClassVar[Mapping[str, Any]] = {}  # and those that a GPU adds
-    unread: ClassVar[frozenset[str]] = PLANNING  # settings that change nothing for it
+    unread: ClassVar[frozenset[str]] = PLANNING | EDITING  # settings that change nothing for it
     knowledge_type: ClassVar[type[Knowledge] | None] = None  # what ``study`` finds out
     group: ClassVar[int] = 256  # games of similar length that are decided at once
     practises: ClassVar[bool] = True  # whether it can sample its actions, and learn from games that it won
@@ -71,8 +73,13 @@ class Policy(nn.Module):
         return {name: value for name, value in config.to_json().items() if name not in unread}
 
     @classmethod
-    def study(cls, data: Demonstrations, config: Config) -> tuple[Config, Knowledge | None]:
-        """Before it is built: the config with the settings that the data decides, and what it must know of the data."""
+    def study(
+        cls, data: Demonstrations, config: Config, known: Knowledge | None = None
+    ) -> tuple[Config, Knowledge | None]:
+        """Before it is built: the config with the settings that the data decides, and what it must know of the data.
+
+        A run that is resumed has ``known`` some of it already.
+        """
         if config.stream and not cls.streamable:
             raise InvalidConfig(f"{config.model} reads its training data into memory; use it without --stream")
         return config, None

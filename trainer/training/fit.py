@@ -19,7 +19,7 @@ from trainer.core.seeding import derive
 from trainer.data.dataset import Dataset
 from trainer.data.demonstrations import check_held_out, load_held_out
 from trainer.data.encode import load_pairs
-from trainer.models.zoo import build_model, count_parameters, find_model, open_demonstrations
+from trainer.models.zoo import build_model, count_parameters, find_model, make_model, open_demonstrations
 from trainer.training.events import Events
 from trainer.training.loop import Loop, Validation
 from trainer.training.run import Description, RunFolder
@@ -104,7 +104,8 @@ def _prepare(
     """The loop at its first position, or where the run stopped, and the number of parameters."""
     data = open_demonstrations(dataset, config)
     check_held_out(dataset, data.contract)
-    config, knowledge = find_model(config.model).study(data, config)
+    known = Description.read(run.config).knowledge if resume and run.config.exists() else None
+    config, knowledge = find_model(config.model).study(data, config, known)
     parameters = count_parameters(config, data.contract, knowledge)
     runtime.check_memory(parameters, copies=4)  # weights, gradients, two moments
     # The validation of a dataset beyond memory can be too large for it too.
@@ -117,7 +118,7 @@ def _prepare(
     description = Description.make(config, data, parameters, knowledge)
     resumes = bool(runtime.largest(int(run.begin(description, resume) if runtime.main else False)))
     torch.manual_seed(derive(config.seed, "weights"))
-    model = build_model(config, data.contract, knowledge)
+    model = (make_model if resumes else build_model)(config, data.contract, knowledge)
     sampler = model.sampler(data, config, runtime)
     loop = Loop(
         run,

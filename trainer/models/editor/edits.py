@@ -7,7 +7,7 @@ each width; class 0 leaves a place as it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
@@ -25,11 +25,15 @@ class EditorKnowledge(Knowledge, frozen=True):
 
     variants: Annotated[tuple[Annotated[str, Meta(max_length=64)], ...], Meta(max_length=MOST)] = ()
     span: Annotated[int, Meta(ge=0, le=WIDEST)] = 0  # tokens of the widest span; 0: no spans
+    encoder: dict[str, Any] | None = None  # the config of a pretrained encoder
+    tokenizer: Annotated[int, Meta(ge=0, le=1 << 27)] = 0  # bytes of its tokenizer
 
     def check(self, contract: Contract, where: str) -> None:
         for name in self.variants:
             if name not in CASES and name not in COPIES and name.count(">") != 1:
                 raise BadData(f"{where}: field variants: no such variant: {name!r}")
+        if self.encoder is not None and not isinstance(self.encoder.get("model_type"), str):
+            raise BadData(f"{where}: field encoder: expected the config of an encoder with its model_type")
         if ("left" in contract.slots) != bool(self.span):
             raise BadData(f"{where}: field span: {self.span} does not belong to actions of {', '.join(contract.slots)}")
 

@@ -94,7 +94,7 @@ def windowed(
 
     Windows behind the end of a text are not read.
     """
-    b, m, d = x.shape
+    b, m, _ = x.shape
     if m <= window:
         return read(x, seen)
     stride = window - 2 * margin
@@ -105,5 +105,5 @@ def windowed(
     parts, masks = parts.flatten(0, 1), masks.flatten(0, 1)
     used = masks[:, margin : margin + stride].any(1).nonzero()[:, 0]
     found = [read(parts[rows], masks[rows])[:, margin : margin + stride] for rows in torch.split(used, AT_ONCE)]
-    result = parts.new_zeros(b * count, stride, d).to(found[0].dtype).index_copy(0, used, torch.cat(found))
-    return result.view(b, count * stride, d)[:, :m]
+    result = found[0].new_zeros(b * count, stride, found[0].shape[2]).index_copy(0, used, torch.cat(found))
+    return result.view(b, count * stride, -1)[:, :m]

@@ -23,6 +23,7 @@ from trainer.game.play import Decision
 from trainer.game.replay import check_trajectories
 from trainer.models.editor.edits import Edit, EditClasses, EditorKnowledge, check_spans
 from trainer.models.editor.encoder import SmallEncoder
+from trainer.models.editor.pretrained import RATE, PretrainedEncoder, describe
 from trainer.models.editor.sampler import IGNORED, EditorSampler, decode_edits, read_edits, written_words
 from trainer.models.editor.variants import worth_having
 from trainer.models.policy import PLANNING, Knowledge, Policy
@@ -64,7 +65,11 @@ class Editor(Policy):
     def __init__(self, config: Config, contract: OpenContract, knowledge: EditorKnowledge) -> None:
         super().__init__()
         self.contract, self.classes = contract, EditClasses(contract, knowledge)
-        self.encoder = SmallEncoder(contract, config.width, config.layers, config.dropout)
+        self.encoder: SmallEncoder | PretrainedEncoder
+        if knowledge.encoder is None:
+            self.encoder = SmallEncoder(contract, config.width, config.layers, config.dropout)
+        else:
+            self.encoder = PretrainedEncoder(contract, knowledge.encoder, knowledge.tokenizer)
         width = self.encoder.width
         self.between = nn.Linear(2 * width, width)
         self.look, self.done = nn.Linear(width, width), nn.Linear(width, 2)
@@ -79,8 +84,13 @@ class Editor(Policy):
     # What it needs of its data
 
     @classmethod
-    def study(cls, data: Demonstrations, config: Config) -> tuple[Config, Knowledge | None]:
+    def study(
+        cls, data: Demonstrations, config: Config, known: Knowledge | None = None
+    ) -> tuple[Config, Knowledge | None]:
         config, _ = super().study(data, config)
+        for name in ("width", "layers") if config.encoder else ():
+            if getattr(config, name) != getattr(Config(**cls.settings), name):
+                raise InvalidConfig(f"field {name}: the encoder {config.encoder} decides; leave it out")
         contract = data.contract
         if not isinstance(contract, OpenContract) or contract.game != "edits":
             raise InvalidConfig(f"{config.model} plays edits, the data shows {contract.game}")
@@ -89,12 +99,37 @@ class Editor(Policy):
         span = check_spans([edit for edit in edits if edit]) if "left" in contract.slots else 0
         variants = worth_having(written_words(data.steps, contract, edits))
         updates = config.updates or max(PASSES * data.steps.trajectories // config.batch, LEAST_UPDATES)
-        return replace(config, updates=updates), EditorKnowledge(variants, span)
+        if not config.encoder:
+            encoder, tokenizer = None, 0
+        elif isinstance(known, EditorKnowledge):  # of a run that is resumed: its encoder need not be there any more
+            encoder, tokenizer = known.encoder, known.tokenizer
+        else:
+            encoder, found = describe(config.encoder)
+            tokenizer = len(found)
+        return replace(config, updates=updates), EditorKnowledge(variants, span, encoder, tokenizer)
 
     def sampler(self, data: Demonstrations, config: Config, runtime: Runtime) -> EditorSampler:
         return EditorSampler(self.classes, data.steps, config, runtime)
 
     # What the loop asks
+
+    def initialise(self, config: Config) -> None:
+        if isinstance(self.encoder, PretrainedEncoder):
+            self.encoder.fill(config.encoder)
+
+    @property
+    def has_unused(self) -> bool:
+        return isinstance(self.encoder, PretrainedEncoder)  # many have a pooler, which nobody asks
+
+    def parameter_groups(self, config: Config) -> list[dict[str, Any]]:
+        if not isinstance(self.encoder, PretrainedEncoder):
+            return super().parameter_groups(config)
+        own = {id(parameter) for parameter in self.encoder.parameters()}
+        rest = [parameter for parameter in self.parameters() if id(parameter) not in own]
+        return [
+            {"params": rest, "weight_decay": config.weight_decay},
+            {"params": [*self.encoder.parameters()], "weight_decay": config.weight_decay, "scale": RATE},
+        ]
 
     @property
     def targets(self) -> int:

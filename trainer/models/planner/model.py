@@ -28,7 +28,7 @@ from trainer.models.planner.networks import GAP_FEATURES, TOKEN_FEATURES, Places
 from trainer.models.planner.recipe import BETAS, RECIPES, Part
 from trainer.models.planner.sampler import PlannerSampler
 from trainer.models.planner.spelling import Spelling
-from trainer.models.policy import Policy
+from trainer.models.policy import Knowledge, Policy
 
 QUESTIONS = 1 << 12  # to the token network at once: more would not fit the processor's cache
 
@@ -42,7 +42,7 @@ class Planner(Policy):
         (
             "width", "layers", "dropout", "init", "teacher_forcing", "teacher_draw", "epoch", "lengths", "batch",
             "last_batch", "learning_rate", "weight_decay", "restart", "schedule", "rate_every", "adaptive",
-            "adaptive_scale", "stream_rows",
+            "adaptive_scale", "stream_rows", "encoder",
         )
     )  # fmt: skip
     knowledge_type: ClassVar[type[PlannerKnowledge]] = PlannerKnowledge
@@ -85,7 +85,9 @@ class Planner(Policy):
         self.register_buffer("written", written, persistent=False)
 
     @classmethod
-    def study(cls, data: Demonstrations, config: Config) -> tuple[Config, PlannerKnowledge]:
+    def study(
+        cls, data: Demonstrations, config: Config, known: Knowledge | None = None
+    ) -> tuple[Config, PlannerKnowledge]:
         config, _ = super().study(data, config)
         check_trajectories(data.steps, data.contract, data.where)
         knowledge = study(data.steps, data.contract, config)
