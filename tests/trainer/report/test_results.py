@@ -107,3 +107,21 @@ def test_the_experiments_are_on_the_authors_files():
 def test_links_of_the_pages_lead_somewhere(name):
     for target in re.findall(r"\]\(([^)#]+)\)", page(name)):
         assert (CARDS / target).exists(), target
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_practice_is_what_was_measured(task):
+    """One seed each; what was not run is empty."""
+    theirs, spread = MAIN["nar-star", True][task, "equation"]
+    columns = [f"{theirs} ± {spread}"]
+    measured = cells("practice", task=task, split="test")
+    for practised, free in ((False, False), (True, False), (True, True)):
+        kinds = ((bool(cell.practice), bool(cell.practice.get("sources"))) for cell in measured)
+        found = [cell for cell, kind in zip(measured, kinds, strict=True) if kind == (practised, free)]
+        assert len(found) <= 1
+        columns += [f"{cell.scores['equation']:.2f}" for cell in found] or [""]
+        if practised:
+            columns += [f"{cell.cpu_seconds / 60:.1f}" for cell in found] or [""]
+            assert all(cell.cpu_seconds < 15 * 60 for cell in found)
+    line = f"| {task.upper()} | {' | '.join(columns)} |"
+    assert re.sub(r"\|  (?=\|)", "| ", line) in page("practice")
