@@ -89,6 +89,12 @@ def test_the_rival_in_spelling_had_at_least_as_much_time():
     assert times["ar-star"] >= times["planner"]
 
 
+@pytest.mark.parametrize(("name", "label"), [("through their characters", "n200")])
+def test_other_sizes_are_what_was_measured(name, label):
+    (cell,) = (one for one in cells("sizes", split="test", seed=0) if one.label == label)
+    assert f"| {name} | {cell.scores['equation']:.2f} | {cell.cpu_seconds / 60:.1f} |" in page("planner")
+
+
 def test_the_experiments_are_what_was_measured():
     """``python -m tests.experiments`` writes this part of the page."""
     assert BEGIN + block() + END in page("experiments")

@@ -15,7 +15,7 @@ from trainer.core.errors import BadData, InvalidConfig
 from trainer.core.format import MAX_STATE
 from trainer.data.contract import Contract
 from trainer.data.encode import Steps
-from trainer.models.planner.spelling import FREQUENT, share_characters
+from trainer.models.planner.spelling import FREQUENT, KNOWN, share_characters
 from trainer.models.policy import Knowledge
 
 View = Literal["scripts", "span", "opened"]
@@ -67,18 +67,29 @@ def study(steps: Steps, contract: Contract, config: Config) -> PlannerKnowledge:
     """Choose the view, and how tokens are read and written.
 
     Tokens are read and written through their characters where the vocabulary has at least two for each distinct
-    character and place; those that were seen 100 times keep a row of their own besides. All others stay whole.
+    character and place, and half of them stand fewer than 250 times in the distinct goals. Those that stand 100 times
+    in the distinct training states have a row of their own besides. Elsewhere tokens are whole.
     """
     found = choose_view(steps, contract, config)
-    if config.tokens == "whole" or (config.tokens == "auto" and not share_characters(contract.state_tokens)):
+    if config.tokens == "whole" or (config.tokens == "auto" and not worth_spelling(steps, contract)):
         return found
-    frequent = (times_seen(steps, contract) >= FREQUENT).nonzero()[:, 0]
+    frequent = (times_seen(steps.states, contract) >= FREQUENT).nonzero()[:, 0]
     return replace(found, tokens="characters", own=tuple(frequent.tolist()))
 
 
-def times_seen(steps: Steps, contract: Contract) -> Tensor:
-    """How often each token stands in the distinct training states, by its id; the padding counts as 0."""
-    seen = torch.bincount(steps.states.flatten().long(), minlength=len(contract.state_tokens) + 1)
+def worth_spelling(steps: Steps, contract: Contract) -> bool:
+    """Whether tokens share their characters and are too rare in goals to be learned as wholes.
+
+    Goals are counted, for shifted states lead to the same ones: the answer does not depend on augmentation.
+    """
+    goals = torch.unique(steps.state_of[steps.taken[steps.starts[1:] - 1]])
+    typical = int(times_seen(steps.states[goals], contract)[1:].median())
+    return share_characters(contract.state_tokens) and typical < KNOWN
+
+
+def times_seen(states: Tensor, contract: Contract) -> Tensor:
+    """How often each token stands in some states, by its id; the padding counts as 0."""
+    seen = torch.bincount(states.flatten().long(), minlength=len(contract.state_tokens) + 1)
     return seen.index_fill(0, torch.tensor([0]), 0)
 
 

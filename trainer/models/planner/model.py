@@ -25,7 +25,7 @@ from trainer.models.planner.drawing import draw_opened, draw_spans
 from trainer.models.planner.edit_classes import EditClasses
 from trainer.models.planner.knowledge import PlannerKnowledge, study
 from trainer.models.planner.networks import GAP_FEATURES, TOKEN_FEATURES, Places, Reader, around, both_ends
-from trainer.models.planner.recipe import BETAS, RECIPES, Part
+from trainer.models.planner.recipe import BETAS, Part, recipe_for
 from trainer.models.planner.sampler import PlannerSampler
 from trainer.models.planner.spelling import Spelling
 from trainer.models.policy import Knowledge, Policy
@@ -54,7 +54,7 @@ class Planner(Policy):
 
     def __init__(self, config: Config, contract: Contract, knowledge: PlannerKnowledge) -> None:
         super().__init__()
-        self.knowledge, self.recipe = knowledge, RECIPES[knowledge.view]
+        self.knowledge, self.recipe = knowledge, recipe_for(knowledge)
         self.max_state, self.max_steps = contract.max_state, contract.max_steps
         self.slots, self.vocabulary = contract.action_length, len(contract.actions)
         self.beam, self.search = config.beam, NARROW if knowledge.window else WIDE
@@ -91,7 +91,7 @@ class Planner(Policy):
         config, _ = super().study(data, config)
         check_trajectories(data.steps, data.contract, data.where)
         knowledge = study(data.steps, data.contract, config)
-        return replace(config, updates=config.updates or RECIPES[knowledge.view].updates), knowledge
+        return replace(config, updates=config.updates or recipe_for(knowledge).updates), knowledge
 
     def sampler(self, data: Demonstrations, config: Config, runtime: Runtime) -> PlannerSampler:
         return PlannerSampler(self, data.steps, config, data.contract, runtime)

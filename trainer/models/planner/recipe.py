@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from trainer.models.planner.knowledge import View
+from trainer.models.planner.knowledge import PlannerKnowledge, View
 from trainer.models.planner.networks import Shape
 
 Part = Literal["token", "plan"]
@@ -68,3 +68,20 @@ RECIPES: dict[View, Recipe] = {
         (Stage("token", 4800, 4e-3, 0.5, 256, 0.1), Stage("plan", 1200, 1.5e-3, 1.0, 256, 0.1)),
     ),
 }
+
+# Digits tell a span's value sooner. Trials of the token network alone, seed 0, no rows of the tokens' own, share of the
+# validation's spans that are right: AES with N = 200 99.40 after 2,000 updates and 99.37 after 3,000 of 4,500; with
+# N = 100 99.89 after 2,000. With rows of their own: N = 200 99.26 after 2,000, N = 100 99.92 after 1,500.
+SPELLED: dict[View, Recipe] = {
+    "span": Recipe(
+        RECIPES["span"].token,
+        PLAN,
+        (Stage("plan", 200, 3e-3, 0.1, 256), Stage("token", 2000, 5e-3, 0.2, 512)),
+    ),
+}
+
+
+def recipe_for(knowledge: PlannerKnowledge) -> Recipe:
+    """The recipe: it follows from the view, and from whether tokens are spelled; not from how many rows there are."""
+    spelled = SPELLED if knowledge.tokens == "characters" else {}
+    return spelled.get(knowledge.view, RECIPES[knowledge.view])

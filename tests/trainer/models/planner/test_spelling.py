@@ -105,8 +105,26 @@ def test_how_tokens_are_read_follows_from_the_data(tmp_path, bench):
     assert "50" in {many.contract.state_tokens[token - 1] for token in many.knowledge.own}
 
 
+@pytest.mark.parametrize(("known", "tokens"), [(4, "whole"), (5, "characters")])
+@pytest.mark.parametrize("train_on", ["expert", "augmented"])
+def test_tokens_that_goals_have_often_stay_whole(tmp_path, bench, monkeypatch, known, tokens, train_on):
+    monkeypatch.setattr("trainer.models.planner.knowledge.KNOWN", known)
+    numbers = [str(number) for number in range(10, 100)]
+    pairs = [((one, "+"), (one, two)) for shift in (1, 2) for one, two in zip(numbers, numbers[shift:], strict=False)]
+    data = write_dataset(tmp_path, "edit", {"train": pairs}, arithmetic=False)
+    assert bench(data, train_on=train_on).knowledge.tokens == tokens  # most numbers stand in four goals
+
+
 def test_it_can_be_asked_for(tmp_path, bench, datasets):
     data = data_of(tmp_path, 0)
     assert bench(data, tokens="whole").knowledge.tokens == "whole"
     assert bench(datasets["edit"], tokens="characters").knowledge.tokens == "characters"
     assert "tokens through their characters" in bench(data).sampler().about
+
+
+def test_the_recipe_follows_from_the_view_and_from_how_tokens_are_read(datasets, bench):
+    whole, spelled = (bench(datasets["span"], tokens=name) for name in ("whole", "characters"))
+    assert (whole.config.updates, spelled.config.updates) == (4700, 2200)
+    assert [stage.part for stage in spelled.model.recipe.stages] == ["plan", "token"]
+    edits = [bench(datasets["edit"], tokens=name).model.recipe for name in ("whole", "characters")]
+    assert edits[0] == edits[1]
