@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# TORCH=cpu takes PyTorch from its index of that name: the wheels elsewhere bring 3 GB of CUDA to a Linux machine.
-TORCH  ?=
+# The URL of an index to take PyTorch from, such as that of its wheels for CPUs: the usual ones bring 3 GB of CUDA.
+TORCH_INDEX ?=
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: screenshots demo test test-faults bench lint docs docs-serve clean
@@ -11,7 +11,7 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.
 $(VENV)/installed: pyproject.toml trainer/pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "aegen needs Python 3.11 or newer (set PYTHON=...)")'
 	$(PYTHON) -m venv $(VENV)
-	$(if $(TORCH),$(PIP) --no-deps torch --index-url $(TORCH))
+	$(if $(TORCH_INDEX),$(PIP) --no-deps torch --index-url $(TORCH_INDEX))
 	$(PIP) -e ".[all,dev,docs]" -e "./trainer[all]"
 	touch $@
 
