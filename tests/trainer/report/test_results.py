@@ -89,7 +89,9 @@ def test_the_rival_in_spelling_had_at_least_as_much_time():
     assert times["ar-star"] >= times["planner"]
 
 
-@pytest.mark.parametrize(("name", "label"), [("through their characters", "n200")])
+@pytest.mark.parametrize(
+    ("name", "label"), [("through their characters", "n200"), ("whole (`--tokens whole`)", "n200 whole tokens")]
+)
 def test_other_sizes_are_what_was_measured(name, label):
     (cell,) = (one for one in cells("sizes", split="test", seed=0) if one.label == label)
     assert f"| {name} | {cell.scores['equation']:.2f} | {cell.cpu_seconds / 60:.1f} |" in page("planner")
