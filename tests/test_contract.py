@@ -29,8 +29,8 @@ from trainer.data.dataset import Dataset
 from trainer.data.encode import load_pairs, load_steps
 from trainer.data.m2 import read_m2
 from trainer.game.environment import Environment, Verdict
-from trainer.game.gold import GoldEdits
 from trainer.game.rules import rules_of
+from trainer.scoring.gold import GoldEdits
 from trainer.sweeps.cell import describe
 from trainer.sweeps.grid import SweepDataset
 

@@ -1,4 +1,4 @@
 """Trained agents at work: load one, edit texts with it, measure it.
 
-Imports: core, data, game, models, training.
+Imports: core, data, game, scoring, models, training.
 """

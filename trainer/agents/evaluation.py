@@ -18,10 +18,10 @@ from trainer.core.format import SplitName
 from trainer.data.dataset import Dataset
 from trainer.data.encode import Pairs, load_pairs
 from trainer.data.m2 import Annotated, read_m2
-from trainer.game.gold import GoldEdits
-from trainer.game.maxmatch import MaxMatch
 from trainer.game.outcomes import Outcomes, expert_actions
 from trainer.game.play import GameStep, Rollout
+from trainer.scoring.gold import GoldEdits
+from trainer.scoring.maxmatch import MaxMatch
 from trainer.training.run import RunFolder
 
 

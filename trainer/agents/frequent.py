@@ -23,8 +23,8 @@ from trainer.core.format import PAIR_COLUMNS, SplitName, detokenize, tokenize
 from trainer.data.dataset import Dataset
 from trainer.data.encode import split_texts
 from trainer.data.m2 import Words, read_m2
-from trainer.game.gold import GoldEdits
-from trainer.game.maxmatch import MaxMatch, edits_between
+from trainer.scoring.gold import GoldEdits
+from trainer.scoring.maxmatch import MaxMatch, edits_between
 
 BEGIN, END = " begin", " end"  # no token of a state holds a space
 

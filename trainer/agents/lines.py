@@ -9,7 +9,7 @@ from typing import BinaryIO
 from trainer.agents.agent import Agent, Game
 from trainer.core.errors import InvalidText
 from trainer.data.m2 import Edit, Words, write_m2
-from trainer.game.maxmatch import edits_between
+from trainer.scoring.maxmatch import edits_between
 
 BATCH = 1024  # texts that are edited at once
 TOKENS = 1 << 22  # that are edited at once, if all texts were as long as the longest may become

@@ -21,7 +21,9 @@ from aegen.dataset.counts import Counts, count_rows
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import file_info
 from aegen.dataset.stats import stats
-from aegen.dataset.verify import _distinct_sources, equation_numbers, overlaps, verify
+from aegen.dataset.verify import overlaps, verify
+from aegen.dataset.verify.distinct import _distinct_sources
+from aegen.dataset.verify.tasks import equation_numbers
 from aegen.engines.local import Local
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
@@ -173,7 +175,7 @@ def test_a_text_of_too_many_tokens_is_not_split(folder, name, column):
 def test_what_is_too_long_for_an_equation_is_not_split(monkeypatch):
     split = []
     monkeypatch.setattr(
-        "aegen.dataset.verify.intern", lambda texts, tokens: split.append(texts) or intern(texts, tokens)
+        "aegen.dataset.verify.tasks.intern", lambda texts, tokens: split.append(texts) or intern(texts, tokens)
     )
     numbers = equation_numbers(pa.array([" " * 10**6, "2 + 2 + 2 = 6", "11 + 10 - 11 = 10", ""]), Spec("aor", 10, 4, 9))
     assert (numbers >= 0).tolist() == [False, True, True, False] and split[0].nbytes < 100

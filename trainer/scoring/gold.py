@@ -10,7 +10,7 @@ from trainer.core.errors import BadData
 from trainer.core.format import ANNOTATION_COLUMNS, SplitName, detokenize
 from trainer.data.dataset import Dataset
 from trainer.data.m2 import Annotated, Words, parse_edits
-from trainer.game.maxmatch import edits_between
+from trainer.scoring.maxmatch import edits_between
 
 
 class GoldEdits:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trainer.core.errors import BadData
 from trainer.data.m2 import Annotated, Edit, parse_m2, read_m2, write_m2
-from trainer.game.maxmatch import DELETE, INSERT, KEEP, REPLACE, Counts, MaxMatch, edits_between, lattice, match
+from trainer.scoring.maxmatch import DELETE, INSERT, KEEP, REPLACE, Counts, MaxMatch, edits_between, lattice, match
 
 
 def words(text: str) -> tuple[str, ...]:
