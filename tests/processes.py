@@ -23,7 +23,8 @@ PRELOADED = {
     "aegen": ["aegen.api", "aegen.cli", "aegen.card.render", "aegen.dataset.verify", "aegen.pairs.importing"],
     "trainer": ["trainer.api", "trainer.cli", "torch._dynamo", "torch.utils.tensorboard"],
 }
-WARNINGS = {"aegen": {}, "trainer": {"PYTHONWARNINGS": "default"}}
+PRELOADED["tests.readme"] = [*PRELOADED["aegen"], *PRELOADED["trainer"]]
+WARNINGS = {"trainer": {"PYTHONWARNINGS": "default"}}
 SERVER = """
 import importlib, json, os, runpy, sys
 
@@ -57,7 +58,7 @@ class _Server:
             [sys.executable, "-c", SERVER, *PRELOADED[package]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": str(ROOT)} | WARNINGS[package],
+            env=os.environ | {"PYTHONPATH": str(ROOT)} | WARNINGS.get(package, {}),
         )
         atexit.register(self.process.kill)
         assert self.process.stdout and self.process.stdout.readline() == b"ready\n"

@@ -29,6 +29,7 @@ from aegen.engines.local import Local
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
 from cards import hooks
+from tests import processes
 from tests.hub import Hub
 from tests.readme import README, RUN, alike, blocks, commands
 
@@ -47,10 +48,9 @@ EXAMPLES = sorted(path.relative_to(ROOT) for path in ROOT.glob("cards/examples/*
 @pytest.mark.parametrize("how", ["in one process", pytest.param("literally", marks=pytest.mark.faults)])
 @pytest.mark.parametrize("page", FOLLOWED)
 def test_a_page_can_be_followed_in_a_clean_folder(page, how, tmp_path):
-    command = [sys.executable, "-m", "tests.readme", tmp_path, page, how]
     with Hub() as hub:
         environment = os.environ | hub.settings(tmp_path / "hf")
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+        done = processes.call("tests.readme", tmp_path, page, how, cwd=ROOT, env=environment, timeout=600)
     assert done.returncode == 0, done.stdout[-300:] + done.stderr[-3000:]
 
 

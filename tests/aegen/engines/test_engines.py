@@ -62,6 +62,7 @@ def test_dask_makes_the_same_bytes(wanted, tmp_path, processes):
         assert pipeline.build(SPEC, Folder(tmp_path), engine)[1] is False
 
 
+@pytest.mark.faults
 def test_separate_processes_and_stages_one_by_one(wanted, tmp_path, run):
     with cluster(tmp_path / "dask", workers=2, threads=2) as dask:
         run("generate", *OPTIONS, "--out", "d", "--scheduler", dask.address)

@@ -185,6 +185,7 @@ def test_two_sweeps_at_once_run_each_cell_once(insert, tmp_path):
     assert ends == ["equation", "skipped"], said
 
 
+@pytest.mark.faults
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_of_the_sweep_alone_ends_its_cells_too(command, insert, tmp_path):
     sweep = read_sweep(file := write_file(tmp_path, insert, updates=100_000, **{"[0, 1]": "[0]"}))
