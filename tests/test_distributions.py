@@ -168,6 +168,7 @@ def test_a_package_that_both_require_is_required_in_the_same_range():
             assert ranges.setdefault(Requirement(line).name, line) == line
 
 
+@pytest.mark.faults
 def test_a_source_distribution_can_run_its_own_tests(wheels, tmp_path):
     with tarfile.open(wheels["sdist"]) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}

@@ -42,11 +42,14 @@ FOLLOWED = [
     *(f"cards/{name}.md" for name in ("quickstart", "concepts", "gallery")),
     *sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("cards/howto/*.md")),
 ]
+LONG = ("cards/howto/train.md", "cards/howto/sweeps.md")  # long trainings
 EXAMPLES = sorted(path.relative_to(ROOT) for path in ROOT.glob("cards/examples/*.py"))
 
 
 @pytest.mark.parametrize("how", ["in one process", pytest.param("literally", marks=pytest.mark.faults)])
-@pytest.mark.parametrize("page", FOLLOWED)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.faults) if page in LONG else page for page in FOLLOWED]
+)
 def test_a_page_can_be_followed_in_a_clean_folder(page, how, tmp_path):
     with Hub() as hub:
         environment = os.environ | hub.settings(tmp_path / "hf")

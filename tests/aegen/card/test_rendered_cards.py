@@ -77,7 +77,8 @@ print(json.dumps(loaded))
 """
 
 
-@pytest.mark.parametrize("d", [300, pytest.param(10_000, marks=pytest.mark.faults)])
+@pytest.mark.faults
+@pytest.mark.parametrize("d", [300, 10_000])
 def test_the_benchmarks_go_to_a_hub_and_back(d, run, tmp_path):
     """Published (and so verified), loaded in all configs and splits, streaming and not, and pulled byte for byte."""
     place = tmp_path / "made"

@@ -195,6 +195,7 @@ def test_workers_have_the_environment_of_now(monkeypatch):
     assert list(Local(2).map(os.getenv, [("AEGEN_NOW",)])) == ["set"]
 
 
+@pytest.mark.faults
 def test_a_storage_holds_the_same_bytes(wanted, s3, bucket):
     pipeline.build(SPEC, Folder(f"{bucket}/d"), Local(2))
     assert s3.files(f"{bucket}/d") == wanted
