@@ -106,10 +106,10 @@ class Dataset:
     """A finished dataset folder: its manifest, its contract, and its rows."""
 
     def __init__(self, where: str | Path) -> None:
-        self.where = str(where)
-        if name := hub_id(self.where):
-            self.where = f"{SCHEME}{name}"  # what a run records must not be taken for a folder later
-        self.filesystem, self.root = locate(self.where)
+        said = str(where)
+        name = hub_id(said)
+        self.where = f"{SCHEME}{name}" if name else said  # what a run records must not be taken for a folder later
+        self.filesystem, self.root = locate(said)
         manifest = self._read_manifest()
         self.spec = manifest.spec
         self.shards = {name: Shard(name, info) for name, info in manifest.files.items()}

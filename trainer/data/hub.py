@@ -32,7 +32,9 @@ class HubFiles:
     """The files of one commit: the first one asked for settles which, so that they belong together."""
 
     def __init__(self, where: str, name: str, kind: Literal["dataset", "model"]) -> None:
-        self.where, self.kind = where, kind
+        self.kind = kind
+        # Without the scheme a folder may have been meant.
+        self.where = where if where.startswith(SCHEME) else f"{where}: no such folder; as a hub id"
         self.name, _, self.revision = name.partition("@")
 
     def fetch(self, name: str) -> Path:

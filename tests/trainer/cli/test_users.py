@@ -100,6 +100,16 @@ def test_an_equation_without_spaces_is_told_how_to_write_it(run):
     assert refuse("edit", run, "3 six 9").endswith("; tokens are separated by one space")
 
 
+def test_a_folder_that_is_not_there_is_called_one(command, tmp_path):
+    """It may be the name of a repository as well."""
+    offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home")}
+    for words in (("edit", "runs/gone", "3 6"), ("fit", "data/gone", "--out", tmp_path / "run")):
+        said = command(*words, extra=offline, code=2).stderr
+        assert said.startswith(f"Error: {words[1]}: no such folder; as a hub id: not in huggingface_hub's cache")
+    named = command("edit", "hf://runs/gone", "3 6", extra=offline, code=2).stderr
+    assert named.startswith("Error: hf://runs/gone: not in huggingface_hub's cache")
+
+
 def test_a_run_is_not_written_into_a_dataset(insert, tmp_path):
     data = shutil.copytree(insert, tmp_path / "aes")
     before = sorted(data.rglob("*"))

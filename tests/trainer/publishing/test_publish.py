@@ -113,7 +113,9 @@ def test_from_hub_to_hub_without_aegen(command, datasets, run, tmp_path):
         played = command("edit", "org/agent", TEXT, "--json", extra=extra)
         assert json.loads(played.stdout)["text"] == Agent.from_pretrained(run).edit(TEXT).text
         missing = command("edit", "org/nothing", TEXT, extra=extra, code=2)
-        assert missing.stderr.startswith("Error: org/nothing: no such model on the hub, or access denied")
+        assert missing.stderr.startswith(
+            "Error: org/nothing: no such folder; as a hub id: no such model on the hub, or access denied"
+        )
         assert len(missing.stderr.splitlines()) == 1
         for done in (trained, sent, played, missing):
             assert "hf_secret" not in done.stdout + done.stderr
