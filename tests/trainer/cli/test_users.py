@@ -131,7 +131,7 @@ def test_a_text_cannot_command_the_terminal(command, tmp_path):
     pairs = [(("a", "\\u001b", "é"), ("a", "b", "\\u001b", "é"))] * 4
     write_dataset(tmp_path / "data", "edit", dict.fromkeys(("train", "validation", "test"), pairs), arithmetic=False)
     call("fit", tmp_path / "data", *FIT, "--updates", 1, "--out", tmp_path / "run")
-    for encoding, letter in (("ascii", "?"), ("latin-1", "é")):
+    for encoding, letter in (("ascii", "?"), ("latin-1", "é"), ("utf-8", "é")):
         extra = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"}
         done = subprocess.run(
             [sys.executable, "-m", "trainer", "edit", str(tmp_path / "run"), "a \x1b é"],
