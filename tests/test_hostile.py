@@ -58,7 +58,7 @@ def place(tmp_path_factory):
     return place
 
 
-@pytest.mark.parametrize("count", [150, pytest.param(20_000, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("count", [100, pytest.param(20_000, marks=pytest.mark.faults)])
 def test_only_our_errors_come_out_of_readers(place, count):
     command = [sys.executable, "-m", "tests.fuzz", place, "7", str(count)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -136,7 +136,7 @@ def test_a_folder_may_be_called_as_a_chain(tmp_path, monkeypatch):
     assert Dataset("reference::x").shards.keys() == pull("reference::x", Folder("back"))[0].files.keys()
 
 
-@pytest.mark.parametrize("count", [150, pytest.param(5_000, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("count", [100, pytest.param(5_000, marks=pytest.mark.faults)])
 def test_only_our_errors_come_out_of_commands(tmp_path, count):
     command = [sys.executable, "-m", "tests.fuzz", tmp_path, "7", str(count), "commands"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

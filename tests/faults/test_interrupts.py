@@ -210,6 +210,7 @@ def test_while_a_command_runs(name, moments, place, scratch, tmp_path, limit):
     assert said[0] == line and set(said) <= {line, None}
 
 
+@pytest.mark.faults
 def test_while_a_report_is_drawn(scratch, tmp_path, limit):
     """The others are met while they import what they need, and some at work; this one surely is at work."""
     command, line = COMMANDS["report"]

@@ -53,6 +53,7 @@ def writes(s3):
     return [line for line in s3.requests if line.startswith(("PUT", "POST", "DELETE"))]
 
 
+@pytest.mark.faults
 def test_publish_again_pull_and_train(aegen, s3, bucket, here):
     to = f"{bucket}/data/aec"
     assert f"-> {to}" in aegen("publish", "seed0", "--to", to)

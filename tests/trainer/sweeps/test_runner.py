@@ -144,6 +144,7 @@ def stamps(folder):
     return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
 
 
+@pytest.mark.faults
 def test_killed_and_started_again_it_does_only_what_is_left(command, insert, tmp_path):
     longer = (
         'models = ["ar"]\nsettings = { updates = 2 }\nta = [true]\n[[grid]]\ntasks = ["aor"]\nmodels = ["nar-star"]'
