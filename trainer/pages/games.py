@@ -50,22 +50,29 @@ def shown(tokens: Iterable[str]) -> list[str]:
     return [visible(unescape(token)) for token in tokens]
 
 
-def holds(tokens: tuple[str, ...]) -> bool:
-    """Whether tokens are an equation that is right, whatever was wanted.
+def holds(tokens: tuple[str, ...], arithmetic: bool) -> bool | None:
+    """Whether tokens are an equation that is right, whatever was wanted; None if the data is not arithmetic.
 
-    >>> holds(("2", "+", "3", "=", "5")), holds(("2", "3", "5"))
-    (True, False)
+    >>> holds(("2", "+", "3", "=", "5"), True), holds(("2", "3", "5"), True), holds(("a", "word"), False)
+    (True, False, None)
     """
-    return equation_holds(tokens, tokens)
+    return equation_holds(tokens, tokens) if arithmetic else None
 
 
-def recorded(game: GameRecord) -> ShownGame:
+def recorded(game: GameRecord, arithmetic: bool) -> ShownGame:
     """A game that an evaluation has kept."""
+    states = [split_state(move.state) for move in game.moves]
     moves = [
         ShownMove(
-            shown(split_state(move.state)), shown(move.action), move.verdict, move.chances, move.removed, move.written
+            shown(state),
+            shown(move.action),
+            move.verdict,
+            move.chances,
+            move.removed,
+            move.written,
+            holds(state, arithmetic),
         )
-        for move in game.moves
+        for state, move in zip(states, game.moves, strict=True)
     ]
     source, target, predicted = (split_state(text) for text in (game.source, game.target, game.predicted))
     verdict = game.moves[-1].verdict if game.moves else "done"
@@ -76,6 +83,7 @@ def recorded(game: GameRecord) -> ShownGame:
         moves=moves,
         result=shown(predicted),
         ended="limit" if verdict == "applied" else verdict,
+        holds=holds(predicted, arithmetic),
         right=game.right,
         failure=game.failure,
         target=visible(detokenize(target, game.tokens)),

@@ -93,9 +93,6 @@ class Session:
             target = tokenize(question.target, contract.tokens)
             right = equation_holds(result, target) if contract.arithmetic else result == target
 
-        def judged(tokens: tuple[str, ...]) -> bool | None:
-            return holds(tokens) if contract.arithmetic else None
-
         return ShownGame(
             source=game.source,
             text=game.text,
@@ -108,13 +105,13 @@ class Session:
                     [round(chance, 4) for chance in move.probabilities],
                     move.removed,
                     move.written,
-                    judged(move.state),
+                    holds(move.state, contract.arithmetic),
                 )
                 for move in game.moves
             ],
             result=shown(result),
             ended=game.ended,
-            holds=judged(result),
+            holds=holds(result, contract.arithmetic),
             right=right,
             target=question.target,
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -20,7 +20,7 @@ from trainer.core.records import convert, plain
 from trainer.game.outcomes import OUTCOMES_FORMAT, GameRecord, Outcome, OutcomesRecord
 from trainer.models.zoo import MODELS
 from trainer.report.paper import PAIR
-from trainer.report.runs import read_runs, told_apart
+from trainer.report.runs import not_evaluated, read_runs, told_apart
 from trainer.sweeps.result import CELL, CELL_FORMAT, CellResult, Count, Percent, Seconds, read_record
 from trainer.training.run import RunFolder
 
@@ -105,6 +105,7 @@ class Cells:
 
     records: list[Record]
     games: dict[str, list[GameRecord]]
+    left: Sequence[Path] = ()  # runs that were not evaluated
 
 
 @dataclass(frozen=True)
@@ -122,9 +123,10 @@ def collect(runs: Path) -> Cells:
     if not runs.is_dir():
         raise BadData(f"{runs}: no such folder")
     cells = {path.parent: read_record(path, CellResult, CELL_FORMAT) for path in sorted(runs.rglob(CELL))}
-    alone = read_runs(runs, cells)
+    alone, left = read_runs(runs, cells)
     if not cells and not alone:
-        raise BadData(f"{runs}: no finished cell of a sweep, and no run that `trainer evaluate` has measured")
+        remarks = [f"{runs}: no finished cell of a sweep, and no run that `trainer evaluate` has measured"]
+        raise BadData("; ".join(remarks + not_evaluated(left)))
     names = {folder: folder.relative_to(runs).as_posix() for folder in (*cells, *alone)}
     names |= {runs: runs.absolute().name} if runs in names else {}
     cells |= told_apart(alone, cells, names)
@@ -142,7 +144,7 @@ def collect(runs: Path) -> Cells:
         )
         games |= {names[folder]: outcomes.games} if outcomes.games else {}
     records = [make_record(folder, names[folder], cell, played[folder], lengths) for folder, cell in cells.items()]
-    return Cells(check_comparable(records), games)
+    return Cells(check_comparable(records), games, left)
 
 
 def read_results(path: Path) -> Results:

@@ -13,6 +13,7 @@ from trainer.core.errors import MissingExtra
 from trainer.game.outcomes import FAILURES, UNREADABLE
 from trainer.report import paper
 from trainer.report.collect import Record, Share, Timing
+from trainer.report.notes import other_sizes
 from trainer.report.paper import PAIR
 from trainer.report.tables import ORDER, OURS, TA, label
 
@@ -136,7 +137,7 @@ def minutes(records: Sequence[Record]) -> Any:
                 name = label(model, ta) if not place else None
                 here.plot(x, y, label=name, linewidth=1, markersize=3, **style_of(number))
         best = max((row[task, "equation"][0] for row in paper.MAIN.values() if (task, "equation") in row), default=None)
-        if best is not None:
+        if best is not None and not other_sizes(usable, task):
             here.axhline(best, color=BLACK, linestyle=":", linewidth=1)
         here.set_title(task.upper())
         here.set_xlabel("minutes of training")
@@ -321,7 +322,8 @@ ARTISTS: dict[str, tuple[str, Callable[[Sequence[Record], Timing], Any]]] = {
         lambda records, timing: curves(records),
     ),
     "minutes": (
-        "Accuracy in validation against minutes of training; the dotted line is the paper's best.",
+        "Accuracy in validation against minutes of training; the dotted line is the paper's best "
+        "with data of the same size.",
         lambda records, timing: minutes(records),
     ),
     "inference-time": (

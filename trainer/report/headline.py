@@ -8,7 +8,7 @@ from statistics import mean
 
 from trainer.report import paper
 from trainer.report.collect import Record
-from trainer.report.notes import size_text
+from trainer.report.notes import other_sizes, size_text
 from trainer.report.paper import Figure
 from trainer.report.tables import Entry, label, standard
 from trainer.sweeps.result import Measure
@@ -27,12 +27,14 @@ class Headline:
     split: str
     minutes: float  # of training, the mean of the seeds
     rival: tuple[str, Figure] | None = None  # the best in the paper
-    size: str = ""  # of the data, where it is not the paper's
+    size: str = ""  # of the data, where it is not the paper's: then there is no difference from it
 
     @property
     def difference(self) -> float | None:
         """Ours minus the paper's best, in percentage points."""
-        return None if self.rival is None or self.score.mean is None else self.score.mean - self.rival[1][0]
+        if self.rival is None or self.score.mean is None or self.size:
+            return None
+        return self.score.mean - self.rival[1][0]
 
     @property
     def beside(self) -> str:
@@ -40,8 +42,8 @@ class Headline:
         if self.rival is None:
             return ""
         name, (theirs, _) = self.rival
-        data = f"; here {self.size}" if self.size else ""
-        return f"paper's best, {name}: {theirs:.2f} ({self.difference:+.2f}){data}"
+        data = f"with {size_text(paper.SIZES[self.task])}; here {self.size}" if self.size else ""
+        return f"paper's best, {name}: {theirs:.2f} {data or f'({self.difference:+.2f})'}"
 
     @property
     def cost(self) -> str:
@@ -83,7 +85,6 @@ def headline(records: Sequence[Record]) -> Headline:
             groups.setdefault(key, []).append(record)
     runs = max(groups.values(), key=lambda runs: mean(record.scores[measure] for record in runs), default=here[:1])
     first = runs[0]
-    sizes = dict.fromkeys(size_text(record.size) for record in runs if record.size != paper.SIZES.get(record.task))
     return Headline(
         task=first.task,
         method=label(first.model, first.ta) + (f", {first.label}" if first.label else ""),
@@ -92,7 +93,7 @@ def headline(records: Sequence[Record]) -> Headline:
         split=first.split,
         minutes=mean(record.train_seconds for record in runs) / 60,
         rival=best_in_paper(first.task, measure) if standard(first) else None,
-        size="; ".join(size for size in sizes if size),
+        size="; ".join(other_sizes(runs, first.task)),
     )
 
 

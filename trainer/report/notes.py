@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainer.report.collect import Record
-from trainer.report.paper import ABLATION_METRIC, ABLATION_TASK, LENIENT, PAIR, SIZES
-from trainer.report.tables import Order, Table
+from trainer.report.paper import ABLATION_METRIC, ABLATION_TASK, LENIENT, PAIR, SIZES, Column
+from trainer.report.tables import Entry, Order, Table, standard
 
 
 def with_spread(mean: float, spread: float | None, width: int = 0) -> str:
@@ -18,23 +18,32 @@ def with_spread(mean: float, spread: float | None, width: int = 0) -> str:
     return f"{mean:{width}.2f}" + ("" if spread is None else f" ± {spread:.2f}")
 
 
-def summary(table: Table) -> list[str]:
-    """For a terminal: each figure of ours beside the paper's, or beside the best in the paper's column."""
-    lines = []
+def summary(table: Table, records: Sequence[Record]) -> list[str]:
+    """For a terminal: each figure of ours beside the paper's, or beside the best in the paper's column.
+
+    Data of another size than the paper's has no difference from it, but a line that says so.
+    """
+    lines, compared = [], [record for record in records if standard(record)]
+    sizes = {task: other_sizes(compared, task) for task, _ in table.columns}
     for row in table.rows:
         for column, entry in row.cells.items():
             if entry.mean is None:
                 continue
-            rivals = [(other.cells[column].theirs, other.head[-1]) for other in table.rows]
-            best = max(((theirs[0], name) for theirs, name in rivals if theirs), default=None)
             beside = ""
-            if entry.theirs:
-                beside = f"paper: {entry.theirs[0]:.2f} ({entry.difference:+.2f})"
-            elif best:
-                beside = f"best in the paper, {best[1]}: {best[0]:.2f} ({entry.mean - best[0]:+.2f})"
+            if rival := rival_of(entry, column, table):
+                name, theirs = rival
+                beside = f"{name}: {theirs:.2f}" + ("" if sizes[column[0]] else f" ({entry.mean - theirs:+.2f})")
             ours = with_spread(entry.mean, entry.std, 6)
             lines.append(f"{column[0].upper()} {column[1]:<9}{', '.join(row.head):<24}{ours:<14}  {beside}".rstrip())
-    return lines
+    return lines + [line for task, others in sizes.items() for line in size_lines(task, others)]
+
+
+def rival_of(entry: Entry, column: Column, table: Table) -> tuple[str, float] | None:
+    """What an entry is held against: the paper's own figure or, without one, the best of its column."""
+    if entry.theirs:
+        return "paper", entry.theirs[0]
+    found = [(theirs[0], other.head[-1]) for other in table.rows if (theirs := other.cells[column].theirs)]
+    return (f"best in the paper, {max(found)[1]}", max(found)[0]) if found else None
 
 
 def order_line(order: Order) -> str:
@@ -63,10 +72,19 @@ def remarks(found: Table, records: Sequence[Record]) -> list[str]:
                 longest[metric] = max(longest.get(metric, 0), record.max_steps)
         lines += [f"T_max with {metric} edits: {steps}." for metric, steps in longest.items()]
     for task in dict.fromkeys(task for task, _ in found.columns):
-        sizes = [record.size for record in records if record.task == task and record.size]
-        others = dict.fromkeys(size_text(size) for size in sizes if size != SIZES.get(task, size))
-        lines += [f"{task.upper()} here has {ours}; the paper's has {size_text(SIZES[task])}." for ours in others]
+        lines += size_lines(task, other_sizes(records, task))
     return lines
+
+
+def other_sizes(records: Sequence[Record], task: str) -> list[str]:
+    """The sizes of a task's data that are not the paper's."""
+    sizes = [record.size for record in records if record.task == task and record.size]
+    return [*dict.fromkeys(size_text(size) for size in sizes if size != SIZES.get(task, size))]
+
+
+def size_lines(task: str, sizes: Sequence[str]) -> list[str]:
+    """A sentence for each of these sizes."""
+    return [f"{task.upper()} here has {size}; the paper's has {size_text(SIZES[task])}." for size in sizes]
 
 
 def size_text(size: dict[str, int]) -> str:

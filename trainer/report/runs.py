@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -15,13 +15,14 @@ from trainer.core.records import convert
 from trainer.models.zoo import find_model
 from trainer.sweeps.cell import SIZE
 from trainer.sweeps.grid import Practising, as_option
-from trainer.sweeps.result import CellResult, Count, Measure, Percent, Setting
+from trainer.sweeps.result import CellResult, Count, Measure, Percent, Seconds, Setting
 from trainer.training.checkpoint import load_checkpoint
 from trainer.training.loop import Position
 from trainer.training.presets import PRESETS, preset
 from trainer.training.run import CONFIG, Description, RunFolder, read_json
 
 Measured = Literal["test", "validation"]  # the splits that a cell can be measured on, the preferred one first
+NAMED = 5  # runs in a line
 
 
 class Evaluation(Struct):
@@ -30,19 +31,37 @@ class Evaluation(Struct):
     pairs: Count
     weights: str
     files: dict[str, str]
+    seconds: Seconds = 0.0
     token_accuracy: Percent | None = None
     sequence_accuracy: Percent | None = None
     equation_accuracy: Percent | None = None
 
 
-def read_runs(place: Path, without: Mapping[Path, CellResult]) -> dict[Path, CellResult]:
-    """The evaluated runs below a folder, but for those that a sweep describes itself."""
-    found = {}
+def read_runs(place: Path, without: Mapping[Path, CellResult]) -> tuple[dict[Path, CellResult], list[Path]]:
+    """The evaluated runs below a folder, but for those that a sweep describes itself; and those not evaluated."""
+    found, left = {}, []
     for path in sorted(place.rglob(CONFIG)):
         run = RunFolder(path.parent)
-        if run.path not in without and run.best.is_file() and (evaluated := read_evaluation(run)):
+        if run.path in without or not run.best.is_file():
+            continue
+        if evaluated := read_evaluation(run):
             found[run.path] = as_cell(run, *evaluated)
-    return found
+        else:
+            left.append(run.path)
+    return found, left
+
+
+def not_evaluated(left: Sequence[Path]) -> list[str]:
+    """A line that names the runs that a report leaves out, or none.
+
+    >>> not_evaluated([Path("runs/aes")])
+    ['not evaluated: runs/aes; run `trainer evaluate runs/aes`']
+    """
+    if not left:
+        return []
+    more = f" and {len(left) - NAMED:,} more" if len(left) > NAMED else ""
+    what = shlex.quote(str(left[0])) if len(left) == 1 else "RUN"
+    return [f"not evaluated: {', '.join(map(str, left[:NAMED]))}{more}; run `trainer evaluate {what}`"]
 
 
 def read_evaluation(run: RunFolder) -> tuple[Measured, Evaluation] | None:
@@ -85,7 +104,7 @@ def as_cell(run: RunFolder, split: Measured, evaluation: Evaluation) -> CellResu
         best_epoch=at.best_epoch,
         finished=at.finished,
         train_seconds=round(at.seconds, 1),
-        seconds=round(at.seconds, 1),
+        seconds=round(at.seconds + evaluation.seconds, 1),
         cpu_seconds=round(at.cpu_seconds, 1),
         device="",
         threads=0,

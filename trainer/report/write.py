@@ -24,6 +24,7 @@ from trainer.report.figures import ARTISTS, KINDS, draw
 from trainer.report.notes import summary
 from trainer.report.pages import Page, html_page, markdown_page
 from trainer.report.paper import TITLE
+from trainer.report.runs import not_evaluated
 from trainer.report.tables import tables
 
 
@@ -48,7 +49,9 @@ def report(
             times, remarks = measure(place, cells.records)
             skipped += remarks
         timing = times | timing
-        games += [{"name": name, "games": plain([*map(recorded, kept)])} for name, kept in cells.games.items()]
+        arithmetic = {record.name: "equation" in record.scores for record in cells.records}
+        for name, kept in cells.games.items():
+            games.append({"name": name, "games": plain([recorded(game, arithmetic[name]) for game in kept])})
     page = Page(title, records, tables(records), draw(records, timing), timing, games)
     files = {
         "report.html": html_page(page).encode(),
@@ -68,7 +71,9 @@ def report(
             if name not in page.figures:
                 (out / "figures" / f"{name}.{kind}").unlink(missing_ok=True)
     shown = [table for table in page.tables if table.key == "main" or table.key.startswith("other")]
-    return [out / name for name in files], [*(line for table in shown for line in summary(table)), *skipped]
+    lines = [line for table in shown for line in summary(table, records)]
+    left = [run for cells in places.values() for run in cells.left]
+    return [out / name for name in files], [*lines, *skipped, *not_evaluated(left)]
 
 
 def chosen(places: Sequence[Path]) -> dict[Path, Cells]:
@@ -79,6 +84,7 @@ def chosen(places: Sequence[Path]) -> dict[Path, Cells]:
         cells = collect(place)
         new = [record for record in cells.records if record.name not in seen]
         names = {record.name for record in new}
-        found[place] = Cells(new, {name: games for name, games in cells.games.items() if name in names})
+        games = {name: games for name, games in cells.games.items() if name in names}
+        found[place] = Cells(new, games, cells.left)
         seen |= names
     return found

@@ -146,12 +146,18 @@ def test_an_evaluated_run_is_a_row_of_a_report(datasets, tmp_path):
     runs, out = tmp_path / "runs", tmp_path / "report"
     fit = ["fit", datasets["insert"], *FIT, "--updates", 2]
     call(*fit, "--out", runs / "first")
-    assert "no run that `trainer evaluate` has measured" in refuse("report", runs, "--out", out)
+    said = refuse("report", runs, "--out", out)
+    todo = "not evaluated: {0}; run `trainer evaluate {0}`"
+    assert "no run that `trainer evaluate` has measured" in said and said.endswith(todo.format(runs / "first"))
     call("evaluate", runs / "first", "--device", "cpu")
     shown = call("report", runs, "--out", out).stdout
     assert "AOR equation NAR* + TA" in shown and "paper: 67.13" in shown  # in the main table, beside the paper's
+    assert "not evaluated" not in shown
+    (cell,) = re.findall(r"^\| first \|.*", (out / "report.md").read_text(), flags=re.MULTILINE)
+    assert cell.endswith(" |  |  |")  # a run does not record its device and threads
     for name, seed in (("second", 0), ("third", 7)):
         call(*fit, "--seed", seed, "--out", runs / name)
+        assert todo.format(runs / name) in call("report", runs, "--out", out).stdout.splitlines()
         call("evaluate", runs / name, "--device", "cpu")
     call("report", runs, "--out", out)
     cells = {cell["name"]: cell for cell in json.loads((out / "results.json").read_text())["cells"]}

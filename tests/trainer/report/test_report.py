@@ -119,7 +119,9 @@ def test_own_texts_come_first_where_they_are_the_subject(known, tmp_path):
 def test_a_headline_is_honest_about_data_of_another_size(tmp_path):
     written("a", "ar", False, 0, {"equation": 99.0}, tmp_path, size={"n": 10, "l": 5, "d": 200})
     (found,) = headlines(collect(tmp_path).records)
-    assert found.beside == "paper's best, NAR* + TA: 67.13 (+31.87); here N = 10, L = 5, D = 200"
+    theirs = "with N = 10, L = 5, D = 10,000"
+    assert found.beside == f"paper's best, NAR* + TA: 67.13 {theirs}; here N = 10, L = 5, D = 200"
+    assert found.difference is None
     (tmp_path / "a" / "cell.json").unlink()
     written("b", "ar", False, 0, {"equation": 99.0}, tmp_path, split="validation")
     (found,) = headlines(collect(tmp_path).records)
@@ -179,7 +181,7 @@ def test_cells_of_our_own_stand_beside_the_papers(known):
         "Planner + TA, greedy": (40.0,)
     }
     assert others["other-test"].columns == (("text", "sequence"),)
-    lines = summary(found[0])
+    lines = summary(found[0], collect(known).records)
     assert any("85.00" in line and "best in the paper, NAR* + TA: 67.13 (+17.87)" in line for line in lines)
     assert any("62.00 ± 2.00" in line and "paper: 61.45 (+0.55)" in line for line in lines)
 
@@ -246,6 +248,19 @@ def test_a_report_says_how_many_seeds_and_whether_the_data_is_smaller_than_the_p
         assert "Seeds of a figure: 1 to 2." in text
         assert "by the released evaluator, which also accepts" in text
         assert "AOR here has N = 10, L = 5, D = 200; the paper's has N = 10, L = 5, D = 10,000." in text
+
+
+@pytest.mark.parametrize("smaller", [True, False])
+def test_a_terminal_gets_no_difference_from_figures_of_other_data(tmp_path, smaller):
+    size = {"n": 10, "l": 5, "d": 200 if smaller else 10_000}
+    for model in ("ar", "planner"):
+        written(model, model, False, 0, {"equation": 99.0}, tmp_path / "runs", size=size)
+    *lines, last = report(tmp_path / "runs", tmp_path / "out", timed=False)[1]
+    if smaller:
+        assert last == "AOR here has N = 10, L = 5, D = 200; the paper's has N = 10, L = 5, D = 10,000."
+        assert [line.split("  ")[-1] for line in lines] == ["paper: 59.09", "best in the paper, NAR* + TA: 67.13"]
+    else:
+        assert [*lines, last][0].endswith("paper: 59.09 (+39.91)") and last.endswith("NAR* + TA: 67.13 (+31.87)")
 
 
 def test_pictures_show_no_labelled_cells_and_one_split(known):
@@ -496,7 +511,7 @@ def test_names_and_texts_of_strangers_are_shown_and_nothing_more(known, tmp_path
     attack = "</script><img src=x onerror=\"document.title='owned'\">$\\frac$"
     move = {"state": attack, "action": [attack], "chances": [1.0], "verdict": attack}
     game = dict.fromkeys(("source", "target", "predicted", "failure"), attack) | {"right": False, "moves": [move]}
-    cell = written("x/0", attack, False, 0, {"equation": 5.0}, known, attack, device=attack, commands=[attack])
+    cell = written("x/0", attack, False, 0, {"sequence": 5.0}, known, attack, device=attack, commands=[attack])
     (cell / "outcomes-test.json").write_text(json.dumps({"format": 1, "rows": [], "games": [game]}))
     report(known, tmp_path / "out", timed=False)
     with opened(tmp_path / "out/report.html") as browser:
@@ -577,6 +592,31 @@ def test_the_gallery_steps_forward_and_back(page):
     assert marked(page) == seen[1]
     right = "right" if game["right"] else f"wrong: {game['failure']}"
     assert page.ask("document.querySelector('#stepper .judged').textContent") == right
+
+
+def test_every_step_of_a_kept_game_says_whether_the_equation_holds(known, tmp_path):
+    """As in the playground; a game of words says nothing of an equation."""
+    states = ["2 3 = 5", "2 + 3 = 5"]
+    moves = [
+        {"state": states[0], "action": ["POS_1", "+"], "chances": [1.0, 1.0], "verdict": "applied", "written": [1]},
+        {"state": states[1], "action": ["DONE", "DONE"], "chances": [1.0, 1.0], "verdict": "done"},
+    ]
+    game = {"source": states[0], "target": states[1], "predicted": states[1], "right": True, "failure": ""}
+    outcomes = json.dumps({"format": 1, "rows": [], "games": [game | {"moves": moves}]})
+    (known / "nar/0/outcomes-test.json").write_text(outcomes)
+    words = written("words/0", "planner", True, 0, {"sequence": 5.0}, known, "text")
+    (words / "outcomes-test.json").write_text(outcomes)
+    report(known, tmp_path / "out", timed=False)
+    said = "document.querySelector('#stepper .state .equation')?.textContent ?? null"
+    with opened(tmp_path / "out/report.html") as browser:
+        cells = browser.ask("[...document.getElementById('cell').options].map(option => option.text)")
+        for number, expected in enumerate((["does not hold", "holds", "holds"], [None] * 3)):
+            browser.ask(f"cell.value = {number}; cell.dispatchEvent(new Event('change'))")
+            found = [browser.ask(said)]
+            for _ in moves:
+                browser.ask("document.querySelector('#stepper .forward').click()")
+                found.append(browser.ask(said))
+            assert found == expected, cells[number]
 
 
 def marked(page):
