@@ -32,6 +32,7 @@ from cards import hooks
 from tests import processes
 from tests.hub import Hub
 from tests.readme import README, RUN, alike, blocks, commands
+from trainer.pages.games import ShownGame, ShownMove
 
 ROOT = Path(__file__).parent.parent
 
@@ -145,14 +146,63 @@ def test_a_command_is_run_or_the_page_says_why_not(page):
         assert not code or block.not_run or (block.kind in RUN and name in FOLLOWED), block.where
 
 
+RUN_FOLDER = re.compile(r"runs/\w+")
+
+
 def test_what_the_readme_shows_of_trainings_is_held_by_the_quickstart():
     """The page whose trainings are run in full on every occasion."""
     shown, held = (
         {command: text for one in blocks(name) if one.kind == "console" for command, text in commands(one.text)}
         for name in ("README.md", "cards/quickstart.md")
     )
-    ours = {command: text for command, text in shown.items() if command.startswith("trainer ")}
-    assert len(ours) > 4 and ours.items() <= held.items()
+    # Each page has runs of its own, so that one can follow both.
+    ours, theirs = (
+        {RUN_FOLDER.sub("runs/…", command): RUN_FOLDER.sub("runs/…", text) for command, text in one.items()}
+        for one in ({key: text for key, text in shown.items() if key.startswith("trainer ")}, held)
+    )
+    assert len(ours) > 4 and ours.items() <= theirs.items()
+
+
+OUTPUT = re.compile(r"(?:--out |--html |> |out=\"|out = \")([\w./-]+)")
+
+
+def lines_of(page):
+    """The commands of a page, and the lines of its Python."""
+    for block in blocks(page):
+        if block.kind == "console":
+            yield from (command for command, _ in commands(block.text))
+        elif block.kind in RUN and "--8<--" not in block.text:
+            yield from block.text.splitlines()
+
+
+OUTPUTS = [(path, line) for page in FOLLOWED for line in lines_of(page) for path in OUTPUT.findall(line)]
+
+
+def test_pages_can_be_followed_one_after_the_other():
+    """In one folder, what a page writes is in no other's way: only the same data is made twice, by the same command."""
+    made: dict[str, str] = {}
+    for path, line in OUTPUTS:
+        trains = line.startswith(("trainer fit", "trainer practise")) or "trainer.fit(" in line
+        if path in made and not re.search(rf"> {re.escape(path)}$|aegen\.build\(", line):  # a file is written anew
+            assert made[path] == line and not trains, (path, line, made[path])
+        made.setdefault(path, line)
+    assert {"aes", "runs/aes", "runs/quickstart", "phrases"} <= made.keys()
+
+
+def test_git_ignores_what_the_pages_write():
+    paths = sorted({path for path, _ in OUTPUTS})
+    command = ["git", "check-ignore", "--no-index", *(path if "." in path else f"{path}/" for path in paths)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode == 128:
+        pytest.skip("not in a git repository")
+    assert {*paths} - {path.rstrip("/") for path in done.stdout.splitlines()} == set()
+
+
+def test_the_playgrounds_page_names_every_field_of_an_answer():
+    page = (ROOT / "cards" / "playground.md").read_text(encoding="utf-8").split("## POST /edit")[1]
+    rows = dict(re.findall(r"^\| (`[^|]*) \| (.*) \|$", page, flags=re.MULTILINE))
+    assert {*re.findall(r"`(\w+)`", "".join(rows))} == {*ShownGame.__struct_fields__}
+    assert {*ShownMove.__struct_fields__} <= {*re.findall(r"`(\w+)`", rows["`moves`"])}
 
 
 def test_make_has_the_targets_that_the_readme_names():

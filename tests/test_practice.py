@@ -136,7 +136,7 @@ def test_a_dataset_without_a_reward_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_run_is_not_mistaken_for_another(folder, practised, tmp_path):
-    with pytest.raises(FolderConflict, match="use --resume"):
+    with pytest.raises(FolderConflict, match="continue it with --resume"):
         practise(folder, practised)
     with pytest.raises(FolderConflict, match="samples: existing value 16, requested 9"):
         practise(folder, practised, samples=9, resume=True)

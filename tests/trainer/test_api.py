@@ -96,7 +96,7 @@ def test_a_whole_config_is_taken_as_it_is(data, tmp_path):
     assert made.agent().description.config == config
     again = trainer.fit(data, out=tmp_path / "run", config=config, resume=True, **QUIET)
     assert again.best == made.best
-    with pytest.raises(trainer.FolderConflict, match="already contains a run"):
+    with pytest.raises(trainer.FolderConflict, match="already contains a run; continue it with .*resume=True"):
         trainer.fit(data, out=tmp_path / "run", config=config, **QUIET)
     for wrong in ({"seed": 1}, {"preset": "cpu"}, {"model": "ar"}):
         with pytest.raises(trainer.InvalidConfig, match=f"cannot be combined with {next(iter(wrong))}"):

@@ -309,7 +309,7 @@ class Loop:
 
     def _stop(self) -> NoReturn:
         self.save()
-        raise Interrupted(f"stopped in epoch {self.position.epoch}; use --resume to continue")
+        raise Interrupted(f"stopped in epoch {self.position.epoch}; continue with --resume (in Python resume=True)")
 
     def save(self) -> None:
         """Write ``last``: everything that the rest of the run depends on."""

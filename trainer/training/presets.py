@@ -89,9 +89,12 @@ def preset(name: str, /, **changes: Any) -> Config:
 
 
 def default_preset(settings: dict[str, Any], device: str = "auto") -> str:
-    """The preset for a device and these settings: ``paper`` on a GPU, else ``fast`` where the planner can do it."""
+    """The preset for a device and these settings: ``paper`` on a GPU, else ``fast`` where the planner can do it.
+
+    A planner that is asked for by name gets its own settings on every device.
+    """
     from trainer.core.device import find_device
 
-    if find_device(device).type == "cuda":
+    if settings.get("model") != "planner" and find_device(device).type == "cuda":
         return "paper"
     return "cpu" if settings.get("model", "planner") != "planner" or settings.get("stream") else "fast"

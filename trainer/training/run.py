@@ -246,7 +246,8 @@ class RunFolder:
             write_json(self.config, description.to_json())
             return False
         if not resume:
-            raise FolderConflict(f"{self.path}: already contains a run; use --resume to continue it, or another folder")
+            how = "continue it with --resume (in Python resume=True), or use another folder"
+            raise FolderConflict(f"{self.path}: already contains a run; {how}")
         self.check(description)
         return self.last.exists()
 

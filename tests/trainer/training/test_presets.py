@@ -68,6 +68,7 @@ def test_the_earlier_works_agent_keeps_its_learning_rate():
 def test_the_device_decides_the_default(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert default_preset({}) == default_preset({"model": "ar"}, "cuda") == "paper"
+    assert default_preset({"model": "planner"}) == default_preset({"model": "planner"}, "cpu") == "fast"
     assert default_preset({}, "cpu") == "fast" and default_preset({"model": "ar"}, "cpu") == "cpu"
     monkeypatch.undo()
     assert default_preset({"stream": True}, "cpu") == "cpu"
