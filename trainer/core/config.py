@@ -99,8 +99,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Adaptive loss: the weighted sum over the slots, or that divided by their number."),
     ] = "sum"
     select: Annotated[
-        Literal["accuracy", "loss", "released"],
-        Meta(description="Criterion for the best checkpoint; released: tokens of span edits, else accuracy."),
+        Literal["accuracy", "edits", "loss", "released"],
+        Meta(
+            description="Criterion for the best checkpoint; edits: F0.5 of edits of text by words, else accuracy; "
+            "released: tokens of span edits, else accuracy."
+        ),
     ] = "accuracy"
     ties: Annotated[
         Literal["first", "last"], Meta(description="Which of several equally good checkpoints is the best.")

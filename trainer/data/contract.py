@@ -90,6 +90,11 @@ class Contract(StepsDescription, frozen=True, kw_only=True, dict=True):
         return self.max_steps
 
     @property
+    def sentences(self) -> bool:
+        """Whether states are texts by words, of which single edits are right or wrong."""
+        return not self.arithmetic and self.tokens == "words"
+
+    @property
     def operations(self) -> tuple[str, ...]:
         """The operations that occur."""
         return tuple(token for token in self.action_tokens if token in OPERATIONS)
@@ -97,6 +102,7 @@ class Contract(StepsDescription, frozen=True, kw_only=True, dict=True):
 
 SPECIAL = (DONE, *OPERATIONS)  # the first action ids of an open contract; words follow,
 POSITIONS = 1 << 30  # and from here on positions, without end
+MOST_WORDS = 1 << 17  # that are met and remembered, besides the dataset's own
 
 
 class OpenContract(Contract, frozen=True, kw_only=True, dict=True):
@@ -132,6 +138,17 @@ class OpenContract(Contract, frozen=True, kw_only=True, dict=True):
             found = self.state_ids[word] = len(self.names)
             self.names.append(word)
         return found
+
+    def forget(self) -> None:
+        """Between texts: forget the words that have been met if they are many. Their ids mean nothing any more."""
+        if len(self.names) > self.own + MOST_WORDS:
+            self.__dict__["names"] = self.names[: self.own]  # another list, so that whoever has read it can tell
+            del self.__dict__["state_ids"]
+
+    @property
+    def own(self) -> int:
+        """The ids that stay: those of the dataset's own words, and the padding."""
+        return 1 + len(self.state_tokens)
 
     def action_id(self, token: str | None) -> int:
         """The id of an action token; -1 for what cannot be one."""

@@ -23,7 +23,7 @@ from trainer.core.records import convert
 from trainer.data.batches import MemorySampler, Sampler, TrainingBatch
 from trainer.data.contract import Contract
 from trainer.data.demonstrations import Demonstrations, Shards
-from trainer.data.encode import Batch
+from trainer.data.encode import Batch, Steps
 from trainer.data.stream import StreamSampler
 from trainer.game.play import Decision
 
@@ -121,6 +121,10 @@ class Policy(nn.Module):
     def judge(self, scores: Tensor, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
         """From what ``forward`` says of a batch, the loss of every label (b, targets), and whether it was right."""
         return negative_log_likelihood(scores, batch.actions, batch.smoothing), scores.argmax(-1) == batch.actions
+
+    def tune(self, steps: Steps) -> dict[str, float]:
+        """Before a validation: set what held-out demonstrations decide, not updates; returns it for the log."""
+        return {}
 
     def assess(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """As it would play, the loss (b) of an expert's actions, and whether it would choose them (b)."""

@@ -1,4 +1,4 @@
 """From a dataset and a config to a run.
 
-Imports: core, data, game, models.
+Imports: core, data, game, scoring, models.
 """

@@ -21,8 +21,9 @@ from trainer.data.demonstrations import check_held_out, load_held_out
 from trainer.data.encode import load_pairs
 from trainer.models.zoo import build_model, count_parameters, find_model, make_model, open_demonstrations
 from trainer.training.events import Events
-from trainer.training.loop import Loop, Validation
+from trainer.training.loop import Loop
 from trainer.training.run import Description, RunFolder
+from trainer.training.validation import Validation
 
 
 @dataclass(frozen=True)

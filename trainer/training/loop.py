@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 import torch
@@ -26,9 +25,6 @@ from trainer.core.records import convert, plain
 from trainer.core.seeding import derive
 from trainer.data.batches import InvalidPosition, Sampler, Update
 from trainer.data.contract import Contract
-from trainer.data.encode import Pairs, Steps
-from trainer.game.accuracy import Scores
-from trainer.game.play import pack, score, unpack
 from trainer.game.rules import rules_of
 from trainer.models.policy import Policy
 from trainer.training.checkpoint import (
@@ -43,6 +39,7 @@ from trainer.training.checkpoint import (
     save_checkpoint,
 )
 from trainer.training.run import RunFolder
+from trainer.training.validation import Validation, validate
 
 T = TypeVar("T")
 MANY = 1 << 50
@@ -101,14 +98,6 @@ class Position(Struct):
         ):
             at = f"epoch {self.epoch}, window {self.window}, update {self.index} of it and {self.updates} in all"
             raise BadData(f"{where}: {at}: a run with these settings cannot reach this position")
-
-
-@dataclass(frozen=True)
-class Validation:
-    """What a run is measured on: the expert's steps, and games from the pairs' sources."""
-
-    steps: Steps
-    pairs: Pairs
 
 
 class Loop:
@@ -259,29 +248,7 @@ class Loop:
         return record | {"seconds": at.seconds}
 
     def _validate(self) -> tuple[dict[str, Any], float]:
-        """Loss on the expert's steps and accuracy of the games; each rank has its part of both."""
-        rank, world = self.runtime.rank, self.runtime.world
-        self.model.eval()
-        with self.runtime.autocast(self.config.precision):
-            summed = step_loss(self.model, self.validation.steps, self.runtime)
-            played = score(self.model, self.environment, self.contract, self.validation.pairs, slice(rank, None, world))
-        vector = self.runtime.total(torch.cat((summed, pack(played))).to(self.runtime.device)).cpu()
-        scores = unpack(vector[3:], self.contract.arithmetic)
-        loss, right, rows = vector[:3].tolist()
-        result = scores.to_json() | {
-            "loss": loss / max(rows, 1),
-            "action_accuracy": 100 * right / max(rows, 1),
-            "unreadable_steps": self.validation.steps.skipped,
-        }
-        return result, self._measure(scores, result["loss"])
-
-    def _measure(self, scores: Scores, loss: float) -> float:
-        """What the best checkpoint has most of."""
-        if self.config.select == "loss":
-            return -loss
-        # The released code selects by the tokens in its task of spans, AES.
-        spans = "left" in self.contract.slots
-        return scores.token / max(scores.pairs, 1) if spans and self.config.select == "released" else scores.key
+        return validate(self.model, self.validation, self.environment, self.contract, self.config, self.runtime)
 
     def _read_clock(self) -> None:
         self.position.seconds = time.monotonic() - self.since
@@ -353,17 +320,3 @@ def count(right: Tensor, loss: Tensor) -> Tensor:
     """Rows, their loss, right actions, and right tokens of each slot (b, n)."""
     rows = torch.tensor(float(len(right)), device=right.device)
     return torch.stack((rows, rows * loss, right.all(1).sum(), *right.sum(0))).double()
-
-
-@torch.inference_mode()
-def step_loss(model: Policy, steps: Steps, runtime: Runtime) -> Tensor:
-    """Summed loss, right actions and rows of this rank's part of some steps (on the CPU)."""
-    result = torch.zeros(3, dtype=torch.float64)
-    rows = torch.arange(len(steps))[runtime.rank :: runtime.world]
-    rows = rows[steps.lengths[steps.state_of[rows]].argsort(stable=True)]  # of similar length together
-    for chunk in torch.split(rows, 512) if len(rows) else ():
-        batch = steps.batch(chunk).to(runtime.device)
-        losses, right = model.assess(batch)
-        rows_here = torch.tensor(len(chunk), device=losses.device)
-        result += torch.stack((losses.sum(), right.sum(), rows_here)).double().cpu()
-    return result

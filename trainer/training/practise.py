@@ -29,9 +29,10 @@ from trainer.models.zoo import build_model, count_parameters, find_model, open_d
 from trainer.training.checkpoint import load_checkpoint, load_weights, most_bytes, save_checkpoint
 from trainer.training.events import Events
 from trainer.training.fit import Result, check_out
-from trainer.training.loop import Loop, Validation
+from trainer.training.loop import Loop
 from trainer.training.practice import Practice, PracticeSampler
 from trainer.training.run import BEST, CONFIG, PUBLISHED, Description, RunFolder
+from trainer.training.validation import Validation
 
 EPOCHS = MANY  # the updates run out first
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
+import torch
 from msgspec import Meta
+from torch import Tensor
 
 from trainer.core.errors import BadData, InvalidConfig
 from trainer.core.format import DELETE, DONE, INSERT, REPLACE, is_special
@@ -96,6 +98,12 @@ class EditClasses:
     def writes(self, gap: bool, kind: int) -> bool:
         """Whether an edit of this class writes a token."""
         return gap or bool(self.span) or self.kinds[kind - 1] != DELETE
+
+    def writing(self, gap: Tensor, kind: Tensor) -> Tensor:
+        """The same of many."""
+        if self.span or DELETE not in self.kinds:
+            return torch.ones_like(gap, dtype=torch.bool)
+        return gap.bool() | (kind != 1 + self.kinds.index(DELETE))
 
     def around(self, edit: Edit, state: Sequence[int]) -> tuple[str, str, str]:
         """The one token that an edit replaces, and its neighbours; '' for none."""

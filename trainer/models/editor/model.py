@@ -18,18 +18,23 @@ from trainer.core.errors import InvalidConfig
 from trainer.data.batches import TrainingBatch
 from trainer.data.contract import Contract, OpenContract
 from trainer.data.demonstrations import Demonstrations
-from trainer.data.encode import Batch
+from trainer.data.encode import Batch, Steps
 from trainer.game.play import Decision
 from trainer.game.replay import check_trajectories
+from trainer.models.editor.certainty import best_bar, pick
 from trainer.models.editor.edits import Edit, EditClasses, EditorKnowledge, check_spans
 from trainer.models.editor.encoder import SmallEncoder
+from trainer.models.editor.phrases import Phrases
 from trainer.models.editor.pretrained import RATE, PretrainedEncoder, describe
-from trainer.models.editor.sampler import IGNORED, EditorSampler, decode_edits, read_edits, written_words
+from trainer.models.editor.sampler import EditorSampler
+from trainer.models.editor.trajectories import IGNORED, Trajectories, decode_edits, read_edits, written_words
 from trainer.models.editor.variants import worth_having
 from trainer.models.policy import PLANNING, Knowledge, Policy
 
 PASSES, LEAST_UPDATES = 20, 2000  # over the trajectories, where no number of updates is given
 SURE = 0.5  # an edit that is not the most probable one must be more probable than this
+LEAST = 0.02  # the lowest bar
+PHRASES = 3  # times as many phrases are dropped as features
 CHOICES = 16  # words that are tried in turn: some would change nothing
 
 
@@ -53,7 +58,7 @@ class Editor(Policy):
         "updates": 0,
         "restart": 32,
         "clip": 1.0,
-        "select": "accuracy",
+        "select": "edits",
         "adaptive": "off",
     }
     gpu_settings: ClassVar[dict[str, Any]] = {"precision": "bf16"}
@@ -62,15 +67,20 @@ class Editor(Policy):
         "adaptive", "adaptive_scale", "stream_rows",
     }  # fmt: skip
 
+    bar: Tensor  # how certain an edit must be, chosen in validation; 0: more than that nothing is left to edit
+
     def __init__(self, config: Config, contract: OpenContract, knowledge: EditorKnowledge) -> None:
         super().__init__()
         self.contract, self.classes = contract, EditClasses(contract, knowledge)
+        self.tunes = config.select == "edits" and contract.sentences
+        self.register_buffer("bar", torch.tensor(0.5 if self.tunes else 0.0))
         self.encoder: SmallEncoder | PretrainedEncoder
         if knowledge.encoder is None:
             self.encoder = SmallEncoder(contract, config.width, config.layers, config.dropout)
         else:
             self.encoder = PretrainedEncoder(contract, knowledge.encoder, knowledge.tokenizer)
         width = self.encoder.width
+        self.phrases = Phrases(contract, width, PHRASES * config.dropout)
         self.between = nn.Linear(2 * width, width)
         self.look, self.done = nn.Linear(width, width), nn.Linear(width, 2)
         self.gap_kind = nn.Linear(width, 2)
@@ -146,7 +156,9 @@ class Editor(Policy):
         gaps = functional.gelu(self.between(torch.cat((found[:, :-1], found[:, 1:]), -1)))
         real = torch.arange(found.shape[1], device=states.device) <= lengths[:, None] + 1
         seen = self.look(found).masked_fill(~real[..., None], -torch.inf).amax(1)
-        return gaps, found[:, 1:-1], self.done(functional.gelu(seen)).float().log_softmax(-1)
+        tokens = found[:, 1:-1]
+        across, around = self.phrases(states, lengths)
+        return gaps + across, tokens + around, self.done(functional.gelu(seen)).float().log_softmax(-1)
 
     def words(self, gaps: Tensor, tokens: Tensor, writes: Tensor) -> Tensor:
         """Log-probabilities (e, words) of what edits write: of each its row, place, whether it is a gap, its class."""
@@ -195,10 +207,9 @@ class Editor(Policy):
     def assess(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """As it would play: an expert's action is right if it is one of the edits that the editor would make."""
         chances, gap_states, token_states, done = self.places(batch.states, batch.lengths)
-        sure, kinds = certainty(chances)
+        sure, kinds, first, other = self.certainty(chances, gap_states, token_states, done)
         losses = -done[:, 1]
-        calm = done[:, 1].exp()
-        right = sure.amax(1) <= calm
+        right = sure.amax(1) <= first
         edits = decode_edits(batch.actions, batch.lengths, self.contract)
         found = [(row, edit, self.classes.kind(edit)) for row, edit in enumerate(edits) if edit]
         if not found:
@@ -209,8 +220,9 @@ class Editor(Policy):
         row, place, gap, kind = table.unbind(1)
         at = 2 * place + 1 - gap
         losses[row] = -done[row, 0] - torch.where(kind > 0, chances[row, at, kind], chances[row, at].amin(1))
-        first = sure[row, at] == sure[row].amax(1)
-        right[row] = (first | (sure[row, at] > SURE)) & (sure[row, at] > calm[row]) & (kinds[row, at] == kind)
+        best = sure[row, at] == sure[row].amax(1)
+        least = torch.where(best, first[row], other[row])
+        right[row] = (sure[row, at] > least) & (kinds[row, at] == kind)
         writing = torch.tensor([edit.new is not None for _, edit, _ in found], device=losses.device) & (kind > 0)
         states, lengths = batch.states.tolist(), batch.lengths.tolist()
         answers = [
@@ -245,30 +257,73 @@ class Editor(Policy):
         result[..., 1:] = torch.where(kept, result[..., 1:], never - torch.inf)
         return result, gap_states, token_states, done
 
+    def certainty(
+        self, chances: Tensor, gap_states: Tensor, token_states: Tensor, done: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """How certain the edit of each place is (b, p), its class, and how certain the first must be, and others (b).
+
+        With a bar, that all of the edit is right; without, that something is edited there.
+        """
+        kinds = chances[..., 1:].argmax(-1) + 1
+        if not self.tunes:
+            sure = torch.where(chances[..., 1:].amax(-1) > -torch.inf, 1 - chances[..., 0].exp(), 0.0)
+            calm = done[:, 1].exp()
+            return sure, kinds, calm, calm.clamp(min=SURE)
+        edits, certain, _ = self.propose(chances, gap_states, token_states)
+        row, place, gap, _ = edits.unbind(1)
+        bar = self.bar.expand(len(chances))
+        return torch.zeros_like(chances[..., 0]).index_put((row, 2 * place + 1 - gap), certain), kinds, bar, bar
+
+    def propose(self, chances: Tensor, gap_states: Tensor, token_states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The edits (e, 4) of places that may exceed the bar, how certain all of each is, and the word it writes."""
+        there, kinds = chances[..., 1:].max(-1)
+        rows, places = (there.exp() > self.bar).nonzero().unbind(1)
+        edits = torch.stack((rows, places // 2, (places + 1) % 2, kinds[rows, places] + 1), 1)
+        said, answers = self.words(gap_states, token_states, edits).max(1)
+        writing = self.classes.writing(edits[:, 2], edits[:, 3])
+        return edits, (there[rows, places] + torch.where(writing, said, 0.0)).exp(), answers
+
+    @torch.inference_mode()
+    def tune(self, steps: Steps) -> dict[str, float]:
+        """Set the bar with the highest F0.5 of the edits of held-out sources, all made at once."""
+        if not self.tunes:
+            return {}
+        shown = Trajectories(self.classes, steps)
+        self.bar.fill_(LEAST)
+        found = []
+        for some in shown.sources(self.group):
+            batch = shown.batch(some).to(self.bar.device)
+            edits, certain, answers = self.propose(*self.places(batch.states, batch.lengths)[:3])
+            right = batch.right(edits, self.classes.writing(edits[:, 2], edits[:, 3]), answers)
+            found.append((certain.cpu(), right.cpu()))
+        certain, right = (torch.cat(column) for column in zip(*found, strict=True))
+        self.bar.fill_(best_bar(certain, right, shown.count))
+        return {"bar": round(float(self.bar), 4)}
+
     @torch.inference_mode()
     def decide(self, states: Tensor, lengths: Tensor, edits: int = 1) -> Decision:
         """The most certain edits that do not touch each other, from right to left, or DONE where no place needs one."""
         with many_shapes():
             chances, gap_states, token_states, done = self.places(states, lengths)
-            calm = done[:, 1].exp()
-            rows, places, kinds, sure = pick(chances, calm, edits, bool(self.classes.span))
+            found = self.certainty(chances, gap_states, token_states, done)
+            rows, places, kinds, sure = pick(*found, edits, bool(self.classes.span))
             gap = places % 2 == 0
             table = torch.stack((rows, places // 2, gap.long(), kinds), 1)
             best, answers = self.words(gap_states, token_states, table).topk(min(CHOICES, self.classes.word_classes))
         texts, sizes = states.tolist(), lengths.tolist()
-        found: list[list[tuple[Edit, float, float]]] = [[] for _ in texts]
+        chosen: list[list[tuple[Edit, float, float]]] = [[] for _ in texts]
         columns = (table.tolist(), sure.tolist(), best.exp().tolist(), answers.tolist())
         for (row, place, is_gap, kind), chance, said, tried in zip(*columns, strict=True):
             state = texts[row][: sizes[row]]
             edit = self.classes.edit(place, bool(is_gap), kind, None)
             if not self.classes.writes(bool(is_gap), kind):
-                found[row].append((edit, chance, chance))
+                chosen[row].append((edit, chance, chance))
                 continue
             for answer, sayable in zip(tried, said, strict=True):
                 if (new := self.classes.word(answer, edit, state)) is not None:
-                    found[row].append((edit._replace(new=new), chance, sayable))
+                    chosen[row].append((edit._replace(new=new), chance, sayable))
                     break
-        return self.decision(found, calm.tolist(), states.device)
+        return self.decision(chosen, done[:, 1].exp().tolist(), states.device)
 
     def decision(
         self, found: list[list[tuple[Edit, float, float]]], calm: list[float], device: torch.device
@@ -286,34 +341,3 @@ class Editor(Policy):
                 actions[row, 0], chances[row, 0] = torch.tensor(self.classes.done), calm[row]
         counts = torch.tensor([max(len(edits), 1) for edits in found])
         return Decision(actions.to(device), chances.to(device), counts.to(device))
-
-
-def certainty(chances: Tensor) -> tuple[Tensor, Tensor]:
-    """How probable it is that a place (b, p, classes) is edited, and the most probable edit's class."""
-    return 1 - chances[..., 0].exp(), chances[..., 1:].argmax(-1) + 1
-
-
-def pick(chances: Tensor, calm: Tensor, edits: int, spans: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Rows, places, classes and certainties of the most certain edits of each row, none of which touch each other.
-
-    The first must be more probable than that nothing is left to do; the others must be so by themselves, too.
-    """
-    sure, kinds = certainty(chances)  # (b, p)
-    place = torch.arange(sure.shape[1], device=sure.device)
-    start = (place // 2).expand_as(kinds)
-    stop = start + place % 2 * (kinds if spans else 1)
-    sure = torch.where(chances[..., 1:].amax(-1) > -torch.inf, sure, 0.0)
-    row = torch.arange(len(sure), device=sure.device)
-    found = []
-    for turn in range(edits):
-        best, at = sure.max(1)
-        chosen = best > (calm.clamp(min=SURE) if turn else calm)
-        if not chosen.any():
-            break
-        found.append(torch.stack((row[chosen], at[chosen], kinds[row, at][chosen]), 1))
-        first, last = start[row, at][:, None], stop[row, at][:, None]
-        touching = (start <= last) & (first <= stop)
-        sure = sure.masked_fill(touching | ~chosen[:, None], 0.0)
-    table = torch.cat(found) if found else torch.zeros(0, 3, dtype=torch.long, device=sure.device)
-    rows, places, classes = table.unbind(1)
-    return rows, places, classes, certainty(chances)[0][rows, places]

@@ -5,6 +5,7 @@ Axes: w words, p pieces of a word, d width.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from zlib import crc32
 
@@ -36,27 +37,44 @@ def pieces(word: str) -> list[int]:
     return [1 + crc32(part.encode()) % (BUCKETS - 1) for part in parts]
 
 
-class WordPieces(nn.Module):
-    """The mean of a word's piece embeddings; the table of pieces grows with the contract's words."""
+class WordTable(nn.Module):
+    """A row for each word of a contract: it grows as words are met, and shrinks when they are forgotten."""
 
-    table: Tensor
+    table: Tensor  # (w, ...)
 
-    def __init__(self, contract: OpenContract, width: int) -> None:
+    def __init__(self, contract: OpenContract, padding: Tensor) -> None:
         super().__init__()
-        self.contract = contract
-        self.weight = nn.Parameter(torch.empty(BUCKETS, width))
-        nn.init.normal_(self.weight)
-        self.register_buffer("table", torch.zeros(1, PIECES, dtype=torch.int32), persistent=False)
+        self.contract, self.read_from = contract, contract.names
+        self.register_buffer("table", padding[None], persistent=False)
+
+    def rows(self, words: Sequence[str]) -> Tensor:
+        """The rows of some words."""
+        raise NotImplementedError
 
     def meet(self) -> None:
-        """Look up the pieces of words that have been met since."""
+        """Look up the words that have been met since."""
         names = self.contract.names
+        if self.read_from is not names:
+            self.table, self.read_from = self.table[: self.contract.own], names
         if len(names) > len(self.table):
-            rows = np.zeros((len(names) - len(self.table), PIECES), dtype=np.int32)
-            for row, word in zip(rows, names[len(self.table) :], strict=True):
-                found = pieces(word)
-                row[: len(found)] = found
-            self.table = torch.cat((self.table, torch.from_numpy(rows).to(self.table.device)))
+            new = self.rows(names[len(self.table) :])
+            self.table = torch.cat((self.table, new.to(self.table.device)))
+
+
+class WordPieces(WordTable):
+    """The mean of a word's piece embeddings."""
+
+    def __init__(self, contract: OpenContract, width: int) -> None:
+        super().__init__(contract, torch.zeros(PIECES, dtype=torch.int32))
+        self.weight = nn.Parameter(torch.empty(BUCKETS, width))
+        nn.init.normal_(self.weight)
+
+    def rows(self, words: Sequence[str]) -> Tensor:
+        table = np.zeros((len(words), PIECES), dtype=np.int32)
+        for row, word in zip(table, words, strict=True):
+            found = pieces(word)
+            row[: len(found)] = found
+        return torch.from_numpy(table)
 
     def forward(self, states: Tensor) -> Tensor:
         """Embeddings (b, m, d) of states (b, m); words that occur several times are looked up once."""

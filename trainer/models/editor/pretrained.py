@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from trainer.core.errors import BadData, InvalidConfig, MissingExtra, one_line
 from trainer.core.format import unescape
 from trainer.data.contract import OpenContract
 from trainer.models.editor.encoder import windowed
+from trainer.models.editor.pieces import WordTable
 
 PIECES = 6  # of one word that are read
 WINDOW, MARGIN = 64, 12  # words: with six pieces each they fit the 512 places that most encoders have
@@ -62,23 +63,21 @@ def describe(where: str) -> tuple[dict[str, Any], bytes]:
         return json.loads(json.dumps(values)), tokenizer.backend_tokenizer.to_str().encode()
 
 
-class PretrainedEncoder(nn.Module):
+class PretrainedEncoder(WordTable):
     """Any encoder that gives a hidden state for each piece."""
 
     tokenizer: Tensor  # (bytes) of tokenizer.json
-    table: Tensor  # (words, pieces)
 
     def __init__(self, contract: OpenContract, config: dict[str, Any], tokenizer_bytes: int) -> None:
-        super().__init__()
+        super().__init__(contract, torch.zeros(PIECES, dtype=torch.int32))
         library = import_transformers()
         with explained(str(config.get("model_type"))):
             values = {name: value for name, value in config.items() if name != "model_type"}
             made = library.AutoConfig.for_model(config["model_type"], **values)
             self.model = library.AutoModel.from_config(made).float()
-        self.contract, self.width = contract, int(made.hidden_size)
+        self.width = int(made.hidden_size)
         self.most = int(getattr(made, "max_position_embeddings", 512)) - 2
         self.register_buffer("tokenizer", torch.zeros(tokenizer_bytes, dtype=torch.uint8))
-        self.register_buffer("table", torch.zeros(1, PIECES, dtype=torch.int32), persistent=False)
         self.ends: tuple[int, int] | None = None
 
     def fill(self, where: str) -> None:
@@ -88,11 +87,8 @@ class PretrainedEncoder(nn.Module):
             self.model.load_state_dict(library.AutoModel.from_pretrained(where).float().state_dict())
         self.tokenizer.copy_(torch.frombuffer(bytearray(describe(where)[1]), dtype=torch.uint8))
 
-    def meet(self) -> None:
-        """Cut words that have been met since into pieces."""
-        names = self.contract.names
-        if self.ends is not None and len(names) <= len(self.table):
-            return
+    def rows(self, words: Sequence[str]) -> Tensor:
+        """The pieces of words."""
         import tokenizers
 
         try:
@@ -105,13 +101,13 @@ class PretrainedEncoder(nn.Module):
         kept = [at for at, special in enumerate(whole.special_tokens_mask) if not special]
         first, last = whole.ids[: kept[0]], whole.ids[kept[-1] + 1 :]
         self.ends = (first[-1] if first else -1, last[0] if last else -1)
-        new = [f" {unescape(name)}" for name in names[len(self.table) :]]  # a word begins behind a space
+        new = [f" {unescape(word)}" for word in words]  # a word begins behind a space
         unknown = whole.ids[kept[0]]
         rows = np.zeros((len(new), PIECES), dtype=np.int32)
         for row, found in zip(rows, cut.encode_batch(new, add_special_tokens=False), strict=True):
             ids = found.ids[:PIECES] or [unknown]
             row[: len(ids)] = [one + 1 for one in ids]  # 0 is the padding
-        self.table = torch.cat((self.table, torch.from_numpy(rows).to(self.table.device)))
+        return torch.from_numpy(rows)
 
     def forward(self, states: Tensor, lengths: Tensor) -> Tensor:
         """Hidden states (b, m + 2, d): the beginning, the first piece of each token of states (b, m), and the end."""

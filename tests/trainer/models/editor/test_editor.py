@@ -7,6 +7,8 @@ from itertools import pairwise
 import pytest
 import torch
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.trainer.reference import pairs_of, write_dataset
 from tests.trainer.runs import QUIET, Stop, Stopper, same, story, weights
@@ -14,7 +16,8 @@ from trainer.agents.agent import Agent
 from trainer.cli import main
 from trainer.core.errors import InvalidConfig
 from trainer.data.dataset import Dataset
-from trainer.models.editor.model import Editor, pick
+from trainer.models.editor.certainty import best_bar, pick
+from trainer.models.editor.model import Editor
 from trainer.models.zoo import build_model, open_demonstrations
 from trainer.publishing.publish import publish
 from trainer.training.fit import train_run
@@ -118,17 +121,31 @@ def test_length_is_no_limit(agent):
 
 
 def test_edits_of_a_round_do_not_touch():
-    chances = torch.rand(4, 41, 3).log_softmax(-1)
+    sure, kinds = torch.rand(4, 41), torch.randint(1, 3, (4, 41))
     calm = torch.tensor([0.0, 0.0, 0.0, 1.0])
-    rows, places, kinds, sure = pick(chances, calm, 100, spans=True)
-    assert len(rows) > 20 and (sure > 0.5).all() and 3 not in rows
-    unsure = chances.clone()
-    unsure[..., 0] = -0.3  # no place is edited more likely than not, but something must be done
-    assert pick(unsure, calm, 100, spans=True)[0].tolist() == [0, 1, 2]
+    half = calm.clamp(min=0.5)
+    rows, places, classes, chosen = pick(sure, kinds, calm, half, 100, spans=True)
+    assert len(rows) > 20 and (chosen > 0.5).all() and 3 not in rows
+    # No place is edited more likely than not, but something must be done.
+    assert pick(sure / 2, kinds, calm, half, 100, spans=True)[0].tolist() == [0, 1, 2]
     for row in range(4):
-        found = [(p // 2, p // 2 + p % 2 * k) for r, p, k in zip(rows, places, kinds, strict=True) if r == row]
+        found = [(p // 2, p // 2 + p % 2 * k) for r, p, k in zip(rows, places, classes, strict=True) if r == row]
         found.sort()
         assert all(one[1] < two[0] for one, two in pairwise(found))
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.3, 0.5, 0.9]), st.booleans()), min_size=1), st.integers(0, 9))
+def test_no_other_bar_has_a_higher_f(edits, more):
+    """Against every other bar, with edits as certain as each other made together."""
+    gold = sum(right for _, right in edits) + more
+
+    def f(bar):
+        above = [right for sure, right in edits if sure > bar]
+        return 5 * sum(above) / (gold + 4 * len(above)) if above else 0
+
+    sure, right = (torch.tensor(column) for column in zip(*edits, strict=True))
+    found = best_bar(sure, right, gold)
+    assert f(found) == pytest.approx(max(map(f, (0.05, 0.15, 0.25, 0.4, 0.7))))
 
 
 @pytest.mark.parametrize("design", ["insert", "span-2"])

@@ -12,7 +12,7 @@ from trainer.core.format import escape, is_special, unescape
 from trainer.core.records import convert
 from trainer.data.contract import OpenContract
 from trainer.models.editor.edits import Edit, EditClasses, EditorKnowledge, check_spans, made, remaining
-from trainer.models.editor.sampler import decode_edits
+from trainer.models.editor.trajectories import decode_edits
 from trainer.models.editor.variants import apply, ending, worth_having
 
 texts = st.lists(st.integers(1, 4), max_size=8)

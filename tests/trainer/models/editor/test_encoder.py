@@ -4,6 +4,7 @@ from torch.nn import functional
 from tests.trainer.game.test_environment import contract
 from trainer.data.contract import OpenContract
 from trainer.models.editor.encoder import SmallEncoder, windowed
+from trainer.models.editor.phrases import Phrases
 
 
 def encoder():
@@ -51,3 +52,38 @@ def test_new_words_are_met_once_and_differ():
     embedded = model.embed(ids)[0]
     assert len(model.embed.table) == len(words.names)
     assert torch.equal(embedded[0], embedded[2]) and not torch.allclose(embedded[0], embedded[1])
+
+
+@torch.inference_mode()
+def test_words_that_are_forgotten_leave_no_rows_behind(monkeypatch):
+    monkeypatch.setattr("trainer.data.contract.MOST_WORDS", 2)
+    model = encoder()
+    words = model.embed.contract
+
+    def read(*texts):
+        return model.embed(torch.tensor([[words.word_id(text) for text in texts]]))[0]
+
+    running, known = read("running", words.state_tokens[0])
+    words.forget()
+    assert len(words.names) == words.own + 1  # few are kept
+    read("jumping", "reading")
+    words.forget()
+    assert len(words.names) == words.own and "running" not in words.state_ids
+    *_, again, same = read("writing", "swimming", "running", words.state_tokens[0])
+    assert torch.equal(again, running) and torch.equal(same, known) and len(model.embed.table) == words.own + 3
+
+
+@torch.inference_mode()
+def test_phrases_know_their_own_words_and_no_others():
+    model = Phrases(contract("edit", OpenContract), 16, 0.3).eval()
+    sizes = torch.tensor([3, 0, 4])
+    states = torch.tensor([[1, 2, 3, 0], [0, 0, 0, 0], [1, 2, 3, 4]])
+    gaps, tokens = model(states, sizes)
+    for row, size in enumerate(sizes.tolist()):
+        alone = model(states[row : row + 1, : max(size, 1)], sizes[row : row + 1])
+        torch.testing.assert_close(gaps[row, : size + 1], alone[0][0, : size + 1])
+        torch.testing.assert_close(tokens[row, :size], alone[1][0, :size])
+    # The third token of the first row has the end behind it, that of the last another token.
+    same = (tokens[0] == tokens[2]).all(1).tolist(), (gaps[0] == gaps[2]).all(1).tolist()
+    assert same == ([True, True, False, False], [True, True, False, False, False])
+    assert not torch.equal(model.train()(states, sizes)[0], gaps)  # some are dropped
