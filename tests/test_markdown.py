@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegen.card.markdown import code, escape_text, fence, front_matter, read_front_matter
+from aegen.card import markdown
+from aegen.card.markdown import code, escape_text, fence, front_matter, project_link, read_front_matter
 from tests.pages import ATTACK, code_blocks, code_spans, head_and_body
 
 ROOT = Path(__file__).parent.parent
@@ -23,6 +25,15 @@ def one_line(text):
 
 def test_both_packages_carry_the_same_module():
     assert (ROOT / "aegen/card/markdown.py").read_bytes() == (ROOT / "trainer/core/markdown.py").read_bytes()
+
+
+def test_cards_link_to_the_project_once_its_metadata_says_where_it_is(monkeypatch):
+    about = Message()
+    about["Project-URL"] = "Paper, https://arxiv.org/abs/2210.12276"
+    monkeypatch.setattr(markdown.metadata, "metadata", lambda package: about)
+    assert project_link("aegen") == "aegen"
+    about["Project-URL"] = "Repository, https://git.example/aegen"
+    assert project_link("aegen") == "[aegen](<https://git.example/aegen>)"
 
 
 @given(texts)

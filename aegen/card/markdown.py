@@ -6,6 +6,8 @@ The other package carries this file byte for byte.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from importlib import metadata
 from typing import Any
 
 import yaml
@@ -70,6 +72,21 @@ def fence(text: str, language: str = "text") -> Markup:
     """
     quote = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return Markup(f"{quote}{language}\n{str(text).strip(chr(10))}\n{quote}")  # noqa: S704 - code holds no markup
+
+
+def project_link(package: str) -> Markup:
+    """The project's name for a page that strangers read, linked if the installed package's ``[project.urls]`` say where
+    the repository is.
+
+    >>> print(project_link("jinja2"), project_link("no-such-package"))
+    aegen aegen
+    """
+    with suppress(metadata.PackageNotFoundError):
+        for entry in metadata.metadata(package).get_all("Project-URL") or ():
+            label, _, url = entry.partition(", ")
+            if label == "Repository":
+                return Markup(f"[aegen](<{url}>)")  # noqa: S704 - from our own metadata
+    return Markup("aegen")
 
 
 def front_matter(fields: dict[str, Any]) -> Markup:

@@ -7,7 +7,7 @@ from aegen.card.companions import CARD, CROISSANT, write_companions
 from aegen.card.croissant import croissant
 from aegen.card.facts import Totals, check, count, gather
 from aegen.card.header import PAPER_URL, Terms
-from aegen.card.markdown import markdown_templates
+from aegen.card.markdown import markdown_templates, project_link
 from aegen.core.format import SPLITS
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
@@ -50,7 +50,13 @@ def render(
     facts = gather(folder, manifest, terms, counts, list(drawn), engine)
     summary, _, _ = TEMPLATES.get_template(f"tasks/{facts.recipe.task}.md").render(spec=None).partition("\n")
     name, _, revision = (repository or "").partition("@")
-    given = {"paper": PAPER_URL, "splits": SPLITS, "repository": name, "revision": revision}
+    given = {
+        "paper": PAPER_URL,
+        "project": project_link("aegen"),
+        "splits": SPLITS,
+        "repository": name,
+        "revision": revision,
+    }
     template = "sources.md" if facts.recipe.sources else "dataset.md"
     page = TEMPLATES.get_template(template).render(vars(facts) | given)
     return {

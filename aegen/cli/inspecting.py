@@ -60,10 +60,10 @@ def show(folder: str, split: str, rows: int | None, config: str | None, html: Pa
         from aegen.files.atomic import AtomicFile
         from aegen.pages.browse import browse
 
-        page, count = browse(dataset, config, split, rows)
+        page, shown = browse(dataset, config, split, rows)
         with AtomicFile(html) as partial:
             partial.write_text(page, encoding="utf-8")
-        click.echo(f"{count:,} {'sources' if config == 'sources' else f'pairs of {config}'} -> {html}")
+        click.echo(f"{shown} -> {html}")
         return
     if as_json:
         for record in islice(_records(dataset, config, split), rows):

@@ -28,6 +28,7 @@ def card(folder: Path, licence: str | None, language: str | None, repo: str | No
     Example: aegen card aor --repo org/aor
     """
     from aegen.card.header import Terms
+    from aegen.card.pictures import can_draw
     from aegen.card.render import write_card
     from aegen.dataset.folder import Folder
     from aegen.files.places import SCHEME
@@ -41,6 +42,8 @@ def card(folder: Path, licence: str | None, language: str | None, repo: str | No
         terms = Terms.of(dataset, manifest).stated(licence, language)
         written = write_card(dataset, manifest, terms, repository=repository)
     click.echo(f"{', '.join(written)} -> {folder}")
+    if not can_draw():
+        click.echo('without pictures, which need matplotlib: pip install "aegen[report]"', err=True)
 
 
 @main.command()

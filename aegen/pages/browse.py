@@ -47,6 +47,15 @@ class Browser:
     pairs: list[dict[str, Any]]
 
     @property
+    def shown(self) -> str:
+        """How many of how many are on the page."""
+        what = "sources" if self.config == "sources" else "pairs"
+        whole = self.counts[what]
+        total = sum(whole.values()) if what == "sources" else whole[self.split]
+        some = f"all {total:,}" if len(self.pairs) == total else f"the first {len(self.pairs):,} of {total:,}"
+        return f"{some} {what}" + (f" of {self.config}" if self.config not in (what, "pairs") else "")
+
+    @property
     def script(self) -> Markup:
         """What the page runs; nothing in it comes from the dataset."""
         return Markup(_asset("stepper.js") + _asset("browse.js"))  # noqa: S704 - our own files
@@ -69,8 +78,8 @@ def _asset(name: str) -> str:
     return (files("aegen.pages") / "static" / name).read_text(encoding="utf-8")
 
 
-def browse(dataset: Dataset, config: str, split: str, rows: int) -> tuple[str, int]:
-    """The page with the first pairs of a split, and how many they are."""
+def browse(dataset: Dataset, config: str, split: str, rows: int) -> tuple[str, str]:
+    """The page with the first pairs of a split, and how many of how many they are."""
     facts, pairs = "", list[dict[str, Any]]()
     if config in ("pairs", "sources"):
         names = dataset.manifest.shards(config)
@@ -86,14 +95,15 @@ def browse(dataset: Dataset, config: str, split: str, rows: int) -> tuple[str, i
         name: {one: dataset.rows(name, one) for one in SPLITS} for name in dataset.configs
     }
     page = Browser(dataset.folder.path.name, config, split, counts, facts, pairs)
-    return TEMPLATES.get_template("browse.html").render(page=page), len(pairs)
+    return TEMPLATES.get_template("browse.html").render(page=page), page.shown
 
 
 def _pairs(dataset: Dataset, contract: Contract, config: str, split: str) -> Iterator[dict[str, Any]]:
     for pair, trajectories in groupby(dataset.trajectories(split, config), lambda one: one.pair):
-        some = list(islice(trajectories, STARTS))
-        texts = [_text(side, contract.tokens) for side in (some[0].source, some[0].goal)]
-        yield {"id": pair, "texts": texts, "games": [game(contract, one) for one in some]}
+        found = list(trajectories)
+        texts = [_text(side, contract.tokens) for side in (found[0].source, found[0].goal)]
+        games = [game(contract, one) for one in found[:STARTS]]
+        yield {"id": pair, "texts": texts, "games": games, "starts": len(found)}
 
 
 def game(contract: Contract, one: Trajectory) -> dict[str, Any]:

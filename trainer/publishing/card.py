@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from trainer.core.markdown import markdown_templates, read_front_matter
+from trainer.core.markdown import markdown_templates, project_link, read_front_matter
 from trainer.core.records import convert, plain
 from trainer.data.demonstrations import Shards
 from trainer.data.hub import SCHEME, hub_id
@@ -73,6 +73,7 @@ def card(description: Description, results: Results, name: str) -> str:
     }
     return TEMPLATE.render(
         header=header,
+        project=project_link("aegen-trainer"),
         name=name,
         shell_name=shlex.quote(name),
         title=title,

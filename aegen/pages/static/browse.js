@@ -12,6 +12,7 @@
     if (pair && pair.games.length) {
       byId("start").replaceChildren(...pair.games.map((game, i) =>
         new Option(game.origin ? "from shifted state " + game.origin : "the expert's", i)));
+      byId("starts").textContent = pair.starts > pair.games.length ? "the first " + pair.games.length + " of " + pair.starts : "";
       stepper.show(pair.games[0]);
     }
     for (const button of byId("pairs").querySelectorAll("button")) {

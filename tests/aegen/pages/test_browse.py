@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from aegen.pages.browse import STARTS
 from tests.browser import Browser, find_browser
 from tests.pages import ATTACK
 
@@ -46,7 +47,7 @@ def test_the_marks_are_all_that_a_step_changes(invoke, tmp_path, task, config):
     if config == "tags":
         invoke("trajectories", "d", "--design", "tags")
     said = invoke("show", "d", "--html", "d.html", "--config", config, "--rows", 20).stdout
-    assert said == f"20 pairs of {config} -> d.html\n"
+    assert said == f"the first 20 of 28 pairs of {config} -> d.html\n"
     games = [game for pair in pairs_of(tmp_path / "d.html") for game in pair["games"]]
     assert any(game["origin"] for game in games) == (config == "augmented")
     edits = 0
@@ -57,6 +58,26 @@ def test_the_marks_are_all_that_a_step_changes(invoke, tmp_path, task, config):
             assert move["verdict"] == "applied" and (move["removed"] or move["written"])
             assert without(move["state"], move["removed"]) == without(after["state"], move["written"])
     assert edits > 10
+
+
+def test_the_page_says_how_many_of_how_many_it_shows(invoke, tmp_path):
+    invoke("build", "aor", "--n", 10, "--l", 4, "--d", 40, "--out", "d")
+    for options, said in (
+        ((), "all 28 pairs of augmented"),
+        (("--rows", 3, "--config", "pairs", "--split", "test"), "the first 3 of 6 pairs"),
+    ):
+        assert invoke("show", "d", "--html", "d.html", *options).stdout == f"{said} -> d.html\n"
+        assert (
+            f'<p class="soft">Here: {said}, {"test" if options else "train"} split' in (tmp_path / "d.html").read_text()
+        )
+    invoke("show", "d", "--html", "d.html")
+    starts = {}
+    for line in invoke("show", "d", "--json", "--rows", 9999).stdout.splitlines():
+        starts[json.loads(line)["pair"]] = starts.get(json.loads(line)["pair"], 0) + 1
+    pairs = pairs_of(tmp_path / "d.html")
+    assert {pair["id"]: pair["starts"] for pair in pairs} == starts
+    assert all(len(pair["games"]) == min(pair["starts"], STARTS) for pair in pairs)
+    assert max(starts.values()) > STARTS
 
 
 def imported(invoke, tmp_path, tokens="words"):

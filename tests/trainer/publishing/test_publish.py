@@ -266,7 +266,7 @@ def test_what_a_run_says_is_shown_and_nothing_more(run, tmp_path):
     text = check_inert(page, headings=4)
     assert len(text.splitlines()) == len(usual.splitlines())
     shell, python = code_blocks(body)[0]
-    assert shlex.split(shell)[5] == str(tmp_path / name)
+    assert shlex.split(shell)[2] == str(tmp_path / name)
     assert ast.literal_eval(python.split("from_pretrained(")[1].split(")\n")[0]) == str(tmp_path / name)
 
 
