@@ -3,7 +3,8 @@
 An observation is the state as token numbers, padded with 0; an action is one action token for each slot. The reward
 is 1 when the agent says DONE in a state that wins, else 0; a refused action costs nothing but the step. What wins is
 the dataset's goal (``reward="goal"``: any true equation with the right integers, in texts the target), or the listed
-target alone (``reward="target"``). ``aegen/Text-v0`` plays the pairs of a folder.
+target alone (``reward="target"``); texts can pay a share for what is near it (``reward="share"``). ``aegen/Text-v0``
+plays the pairs of a folder.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegen.arithmetic.goals import goal_of, reward
+from aegen.arithmetic.goals import goal_of, reward, share
 from aegen.arithmetic.tasks import TASKS, writable_tokens
 from aegen.arithmetic.vocabulary import FIRST_INTEGER_ID, OPEN_ID, SYMBOLS, arithmetic_vocabulary
 from aegen.core.actions import Design, load_design, position
@@ -65,8 +66,8 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
         render_mode: str | None = None,
         reward: str = "goal",
     ) -> None:
-        if reward not in ("goal", "target"):
-            raise InvalidSpec(f"reward={str(reward)[:60]}: expected goal or target")
+        if reward not in ("goal", "target", "share"):
+            raise InvalidSpec(f"reward={str(reward)[:60]}: expected goal, target or share")
         if folder is None:
             task = task or "aor"
             if task == "text":
@@ -89,6 +90,9 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
             known = contract.state_tokens
             self.max_steps = max_steps or contract.max_steps
         self.wins = goal if goal and reward == "goal" else Goal("target")
+        if reward == "share" and goal and goal.wins != "target":
+            raise InvalidSpec("reward=share: texts alone pay a share; an equation holds or it does not")
+        self.pays_share = reward == "share"
         slots = self.game.design.slots
         places = [position(index) for index in range(self.game.max_state + 1)]
         operations = sorted(OPERATIONS) if "operation" in slots else []
@@ -120,10 +124,16 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
         outcome = self.game.step(self.state, tuple(self.action_tokens[int(number)] for number in action))
         self.state = outcome.state
         self._steps += 1
-        paid = reward(self.wins, self.source, self.state, self.goal) or 0.0 if outcome.done else 0.0
+        paid = self._pay() if outcome.done else 0.0
         info = self._info() | ({"refusal": str(outcome.refusal)} if outcome.refusal else {})
         truncated = not outcome.done and self._steps >= self.max_steps
         return self._observe(), paid, outcome.done, truncated, info
+
+    def _pay(self) -> float:
+        """What DONE pays in the present state."""
+        if self.pays_share:
+            return share(self.state, self.goal)
+        return reward(self.wins, self.source, self.state, self.goal) or 0.0
 
     def render(self) -> str | None:
         """The state as text."""

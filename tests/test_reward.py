@@ -8,7 +8,7 @@ import pytest
 import torch
 from Levenshtein import distance
 
-from aegen.arithmetic.goals import goal_of, reward
+from aegen.arithmetic.goals import goal_of, reward, share
 from aegen.core.description import Goal
 from aegen.core.format import split_state
 from aegen.engines.local import Local
@@ -76,7 +76,12 @@ def compare(task, count, seed):
         for known in (True, False):
             if task == "text" and not known:
                 continue
-            found = batched(ids, lengths, batched.wanted(sources, targets if known else None)).tolist()
+            wanted = batched.wanted(sources, targets if known else None)
+            found = batched(ids, lengths, wanted).tolist()
+            if task == "text":
+                shares = [share(state, target) for state, target in zip(states, targets, strict=True)]
+                assert batched.share(ids, lengths, wanted).tolist() == shares
+                assert found == [part == 1 for part in shares]
             for row, (source, state, target) in enumerate(rows):
                 paid = reward(goal, source, state, target if known else None)
                 assert found[row] == bool(paid), (known, source, state, target)

@@ -8,7 +8,7 @@ state and, where there is one, of the target:
 - AEC has no such trace of its target in the source. With a target, its integers must be kept, as the paper's equation
   accuracy has it. Without one, a win is a repair by the rules of the game: an equation with as many integers as the
   task's, within as many edits as it makes mistakes. Several repairs win, and one of them was meant.
-- Texts win if they equal their target, so without a target there is no reward.
+- Texts win if they equal their target, so without a target there is no reward. What is near the target can pay a share.
 """
 
 from __future__ import annotations
@@ -53,6 +53,17 @@ def reward(goal: Goal, source: Tokens, state: Tokens, target: Tokens | None = No
     if goal.keeps == "edits":
         return float((not goal.integers or len(integers) == goal.integers) and _near(source, state, goal.edits))
     return float(integers == kept_integers(goal, source))
+
+
+def share(state: Tokens, target: Tokens) -> float:
+    """How much of a target a state has: 1 for the target itself, less by each edit between them.
+
+    >>> share(tuple("abcd"), tuple("abxd")), share(tuple("a"), tuple("b"))
+    (0.75, 0.0)
+    """
+    from Levenshtein import distance  # takes a while to import
+
+    return 1 - distance(state, target) / max(len(state), len(target), 1)
 
 
 def equation_holds(state: Tokens) -> bool:

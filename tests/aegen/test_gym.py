@@ -80,7 +80,7 @@ def test_texts_are_played_from_a_folder_of_texts_alone(tmp_path):
             gymnasium.make(f"aegen/{name}-v0", folder=folder.path)
     with pytest.raises(InvalidSpec, match="expected the folder"):
         gymnasium.make("aegen/Text-v0")
-    with pytest.raises(InvalidSpec, match="expected goal or target"):
+    with pytest.raises(InvalidSpec, match="expected goal, target or share"):
         gymnasium.make("aegen/Aor-v0", reward="money")
 
 
@@ -98,3 +98,17 @@ def test_without_gymnasium_the_extra_is_named(run):
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert 'pip install "aegen[gym]"' in done.stderr
+
+
+def test_a_text_can_pay_a_share_of_its_target(tmp_path):
+    pairs = tuple((f"a b {number}", f"a c {number}") for number in range(20))
+    pipeline.import_pairs(Import(pairs=pairs, ratio="80/10/10"), Folder(tmp_path))
+    pipeline.add_expert(Folder(tmp_path), Expert.of("text"), Local())
+    game = gymnasium.make("aegen/Text-v0", folder=tmp_path, reward="share").unwrapped
+    game.reset(options={"pair": 0})
+    assert game.step(game.encode(("DONE",) * 3))[1] == pytest.approx(2 / 3)
+    game.reset(options={"pair": 0})
+    assert game.step(game.encode(("REPLACE", "POS_1", "c")))[1] == 0
+    assert game.step(game.encode(("DONE",) * 3))[1] == 1.0
+    with pytest.raises(InvalidSpec, match="texts alone pay a share"):
+        gymnasium.make("aegen/Aor-v0", n=10, l=4, d=100, reward="share")

@@ -131,6 +131,12 @@ class Reward:
             keeps = torch.where(wanted.edits, near, keeps)
         return won.index_put((rows,), keeps)
 
+    def share(self, states: Tensor, lengths: Tensor, wanted: Wanted) -> Tensor:
+        """How much of its target each state has (b): 1 for the target itself, less by each edit between them."""
+        lengths = lengths.to(states.device)
+        longer = torch.maximum(lengths, wanted.lengths).clamp(min=1)
+        return 1 - distances(states, lengths, wanted.texts, wanted.lengths).double() / longer
+
     def holds(self, states: Tensor, lengths: Tensor) -> Tensor:
         """Which states are an expression without parentheses, ``=``, and the integer that it equals (b)."""
         if states.shape[1] < 3:
