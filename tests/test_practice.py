@@ -11,6 +11,7 @@ import aegen.pipeline.build as pipeline
 import trainer
 from aegen.dataset.folder import Folder
 from aegen.engines.local import Local
+from aegen.experts.expert import Expert
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
 from tests.trainer.runs import QUIET, Stop, Stopper, same, story, weights
@@ -35,14 +36,14 @@ def folder(tmp_path_factory):
     torch.set_num_threads(1)
     root = tmp_path_factory.mktemp("practice")
     pipeline.build(Spec("aor", 10, 4, 600), Folder(root / "aor"), Local())
-    pipeline.sources(Spec("aor", 10, 4, 900, seed=1), Folder(root / "free"), Folder(root / "aor"))
+    pipeline.sources(Spec("aor", 10, 4, 2000, seed=1), Folder(root / "free"), Folder(root / "aor"))
     settings = {"model": "planner", "view": "scripts", "updates": 200, "preset": "fast"}
     trainer.fit(root / "aor", out=root / "start", **settings, **QUIET)
     return root
 
 
 def practise(folder, out, **settings):
-    given = {"sources": folder / "free", "rounds": 2, "samples": 16, "updates": 150} | settings
+    given = {"sources": folder / "free", "rounds": 2, "samples": 8, "updates": 150} | settings
     return trainer.practise(folder / "start", out=out, **QUIET | given)
 
 
@@ -63,7 +64,7 @@ def test_the_log_tells_what_was_won_in_each_round(practised):
     rounds = {line["practice"]["round"]: line["practice"] for line in story(practised)}
     assert sorted(rounds) == [1, 2]
     for facts in rounds.values():
-        assert facts["training_games"] == 16 * 420 and facts["free_games"] == 16 * 900
+        assert facts["training_games"] == 8 * 420 and facts["free_games"] == 8 * 2000
         assert 0 < facts["free_sources_won"] <= facts["free_won"] <= facts["free_games"]
     assert rounds[2]["free_won"] > rounds[1]["free_won"]
     about = Description.read(practised / "config.json").practice
@@ -138,7 +139,7 @@ def test_a_dataset_without_a_reward_is_refused(tmp_path, monkeypatch):
 def test_a_run_is_not_mistaken_for_another(folder, practised, tmp_path):
     with pytest.raises(FolderConflict, match="continue it with --resume"):
         practise(folder, practised)
-    with pytest.raises(FolderConflict, match="samples: existing value 16, requested 9"):
+    with pytest.raises(FolderConflict, match="samples: existing value 8, requested 9"):
         practise(folder, practised, samples=9, resume=True)
     with pytest.raises(InvalidConfig, match="choose another folder"):
         practise(folder, folder / "start", resume=True)
@@ -169,6 +170,17 @@ def test_the_planner_practises_all_views(task, tmp_path):
     assert (
         facts["training_won"] > 0 and json.loads((tmp_path / "out/config.json").read_text())["practice"]["samples"] == 4
     )
+
+
+def test_texts_practise_on_their_targets_and_the_log_tells_how_near_they_came(tmp_path):
+    pairs = tuple((f"a b {number}", f"a c {number}") for number in range(40))
+    folder = Folder(tmp_path / "text")
+    pipeline.import_pairs(Import(pairs=pairs, ratio="50/25/25"), folder)
+    pipeline.add_expert(folder, Expert.of("text"), Local())
+    trainer.fit(folder.path, out=tmp_path / "start", model="planner", train_on="expert", updates=20, **QUIET)
+    trainer.practise(tmp_path / "start", out=tmp_path / "out", rounds=1, samples=2, updates=2, **QUIET)
+    facts = story(tmp_path / "out")[-1]["practice"]
+    assert facts["training_won"] / facts["training_games"] < facts["training_share"] < 1
 
 
 def test_a_report_tells_how_a_run_practised(folder, short):

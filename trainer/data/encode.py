@@ -72,6 +72,7 @@ class Steps:
     taken: Tensor  # (rows) the step of every row of the shards
     starts: Tensor  # (trajectories + 1) where each trajectory begins in ``taken``
     skipped: int = 0  # rows with a token or a length that the contract does not know
+    games: int = 0  # trajectories, the last ones, that are won games: then a state may have several right actions
 
     def __len__(self) -> int:
         return len(self.actions)

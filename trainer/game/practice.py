@@ -78,6 +78,7 @@ class Won:
     played: int
     won: int
     sources: int  # with at least one win
+    share: float | None = None  # of their targets that the games reached on average; None where equations win
 
 
 def practise(
@@ -89,7 +90,7 @@ def practise(
     source agree on is kept.
     """
     reward = Reward(sources.goal, contract, rules.device)
-    kept, won = [Games.none(contract)], 0
+    kept, won, near = [Games.none(contract)], 0, 0.0
     each = max(AT_ONCE // samples, 1)
     for first in range(0, len(sources), each):
         part = slice(first, first + each)
@@ -97,13 +98,16 @@ def practise(
         row = torch.arange(len(texts)).repeat_interleave(samples)
         games, final, lengths, verdicts = _record(policy, rules, contract, sources, row + first, draw)
         wanted = reward.wanted(texts, sources.targets[part] if sources.targets else None)
-        wins = reward(final.to(rules.device), lengths.to(rules.device), wanted.pick(row.to(rules.device))).cpu()
-        wins &= verdicts == int(Verdict.DONE)
+        final, lengths, wanted = final.to(rules.device), lengths.to(rules.device), wanted.pick(row.to(rules.device))
+        wins = reward(final, lengths, wanted).cpu() & (verdicts == int(Verdict.DONE))
+        near += float(reward.share(final, lengths, wanted).sum()) if sources.goal.wins == "target" else 0.0
         won += int(wins.sum())
         agreed = sources.targets is None and sources.goal.keeps == "edits"
         kept.append(distinct(games.pick(wins.nonzero()[:, 0]), agreed))
     found = distinct(Games.join(kept))  # a source may occur more than once
-    return Won(found, samples * len(sources), won, len(torch.unique(found.sources, dim=0)))
+    played = samples * len(sources)
+    share = near / max(played, 1) if sources.goal.wins == "target" else None
+    return Won(found, played, won, len(torch.unique(found.sources, dim=0)), share)
 
 
 def _record(
@@ -188,4 +192,5 @@ def with_games(steps: Steps, games: Games, contract: Contract) -> Steps:
         taken=torch.from_numpy(taken),
         starts=torch.cat((steps.starts, games.starts[1:] + steps.starts[-1])),
         skipped=steps.skipped,
+        games=steps.games + len(games),
     )

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 from msgspec import Meta, Struct
 from msgspec.structs import replace as with_settings
 
@@ -26,7 +27,7 @@ from trainer.data.batches import InvalidPosition, SeekableSampler, Update
 from trainer.data.demonstrations import Demonstrations
 from trainer.data.sources import Sources
 from trainer.game.correction import corrections
-from trainer.game.practice import Games, new_games, practise, with_games
+from trainer.game.practice import Games, new_games, numbered, practise, with_games
 from trainer.game.rules import rules_of
 from trainer.models.policy import Policy
 from trainer.training.checkpoint import load_checkpoint, save_checkpoint
@@ -44,6 +45,14 @@ class Practice(Struct, frozen=True, kw_only=True):
     corrections: bool  # whether it also learns from the expert's answers to states that it came to (DAgger)
     start: str  # SHA-256 of the weights that it began with
     sources: dict[str, str] = {}  # SHA-256 of the shards of free sources
+
+
+def share_of_pairs(pairs: Sources, games: Games) -> float:
+    """The share of the distinct sources of the training pairs in those of pairs and games together."""
+    width = games.states.shape[1]
+    sources = torch.nn.functional.pad(pairs.states.int(), (0, width - pairs.states.shape[1]))
+    number, counts = numbered(torch.cat((sources, games.sources)))
+    return len(torch.unique(number[: len(sources)])) / max(len(counts), 1)
 
 
 class PracticeSampler:
@@ -65,7 +74,7 @@ class PracticeSampler:
         self.round = -1
         self.inner: SeekableSampler | None = None
         self.facts: dict[str, Any] = {}  # of the round, for the log
-        self.shown = 1.0  # share of the pairs in all that is learned from
+        self.shown = 1.0  # share of the training sources in all sources that are learned from
 
     @property
     def about(self) -> str:
@@ -106,8 +115,8 @@ class PracticeSampler:
                 self._play(number, path)
             found, self.facts = self._read(path)
             games.append(found)
-        joined, pairs = Games.join(games), len(self.played[0][1])
-        self.shown = pairs / (pairs + len(joined))
+        joined = Games.join(games)
+        self.shown = share_of_pairs(self.played[0][1], joined)
         steps = with_games(self.data.steps, joined, contract)
         data = copy(self.data)
         data.__dict__["steps"] = steps  # in place of those that the shards alone have
@@ -128,6 +137,7 @@ class PracticeSampler:
             draw = generator(self.config.seed, "practice", number, name)
             won = practise(self.model, rules, contract, sources, self.practice.samples, draw)
             facts |= {f"{name}_games": won.played, f"{name}_won": won.won, f"{name}_sources_won": won.sources}
+            facts |= {} if won.share is None else {f"{name}_share": won.share}
             fresh = new_games(won.games, known)
             facts[f"{name}_new_ends"] = len(fresh)
             found.append(fresh)

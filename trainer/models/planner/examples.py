@@ -43,12 +43,27 @@ class States:
 class Examples(States):
     """States with an answer each."""
 
-    answers: Tensor  # (rows)
+    answers: Tensor  # (rows), or (rows, k) where a state has several: -1 behind the last
 
     def unique(self) -> Examples:
         """Without repetitions, in a fixed order."""
         joined = torch.unique(torch.cat((self.states, self.lengths[:, None], self.answers[:, None]), 1), dim=0)
         return Examples(joined[:, :-2], joined[:, -2], joined[:, -1])
+
+    def grouped(self) -> Examples:
+        """Every distinct state once, with all its distinct answers.
+
+        >>> one = torch.tensor([[1, 2], [3, 0], [1, 2]])
+        >>> Examples(one, torch.tensor([2, 1, 2]), torch.tensor([8, 9, 7])).grouped().answers.tolist()
+        [[7, 8], [9, -1]]
+        """
+        rows = self.unique()
+        keys = torch.cat((rows.states, rows.lengths[:, None]), 1)
+        states, which, counts = torch.unique(keys, dim=0, return_inverse=True, return_counts=True)
+        answers = torch.full((len(states), int(counts.max()) if len(counts) else 1), -1)
+        place = torch.arange(len(which)) - (counts.cumsum(0) - counts)[which]  # rows are in the order of their states
+        answers[which, place] = rows.answers
+        return Examples(states[:, :-1], states[:, -1], answers)
 
     @classmethod
     def join(cls, parts: list[Examples]) -> Examples:

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from trainer.core.config import Config
 from trainer.core.device import Runtime, many_shapes
+from trainer.data.batches import TrainingBatch
 from trainer.data.contract import Contract
 from trainer.data.demonstrations import Demonstrations
 from trainer.game.environment import Splices, splice
@@ -28,7 +29,7 @@ from trainer.models.planner.networks import GAP_FEATURES, TOKEN_FEATURES, Places
 from trainer.models.planner.recipe import BETAS, Part, recipe_for
 from trainer.models.planner.sampler import PlannerSampler
 from trainer.models.planner.spelling import Spelling
-from trainer.models.policy import Knowledge, Policy
+from trainer.models.policy import Knowledge, Policy, negative_log_likelihood
 
 QUESTIONS = 1 << 12  # to the token network at once: more would not fit the processor's cache
 
@@ -121,6 +122,16 @@ class Planner(Policy):
         """In training: log-probabilities (b, 1, classes) of one part."""
         scores = self.token(states) if part == "token" else self.place_scores(states, lengths, features)
         return scores.float().log_softmax(-1)[:, None]
+
+    def judge(self, scores: Tensor, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+        """As for any agent; where a state has several right answers, the mean over them, and any of them is right."""
+        answers = batch.actions  # (b, k)
+        if answers.shape[1] == 1:
+            return super().judge(scores, batch)
+        real = answers >= 0
+        each = negative_log_likelihood(scores.expand(-1, answers.shape[1], -1), answers.clamp(min=0), batch.smoothing)
+        losses = each.masked_fill(~real, 0).sum(1, keepdim=True) / real.sum(1, keepdim=True)
+        return losses, (scores.argmax(-1) == answers).any(1, keepdim=True)
 
     def place_scores(self, states: Tensor, lengths: Tensor, features: Tensor | None) -> Tensor:
         """Scores of END and all place classes (b, c); what the environment would refuse is impossible."""

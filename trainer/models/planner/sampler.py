@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -35,7 +35,7 @@ class PlannerBatch:
     part: Part
     states: Tensor  # (b, m), for the token part a view (b, 2 r)
     lengths: Tensor  # (b)
-    actions: Tensor  # (b, 1) the right classes
+    actions: Tensor  # (b, k) the right classes, -1 behind the last; k is 1 unless some states have several
     features: Tensor | None = None
     smoothing: float = 0.0
 
@@ -74,7 +74,18 @@ class PlannerSampler:
         else:
             self.openings = open_trajectories(steps, classes_of, contract, model.mask, config.seed)
             self.plans = self.openings.plans
+        if steps.games:
+            self.group()
         self.told: Tensor | None = None
+
+    def group(self) -> None:
+        """Learn all right answers to a state at once: several games can win from one."""
+        if self.model.knowledge.view == "opened":
+            self.openings = replace(self.openings, fillings=self.openings.fillings.grouped())
+        else:
+            self.tokens = self.tokens.grouped()
+        if self.model.knowledge.view != "scripts":
+            self.plans = self.plans.grouped()
 
     @property
     def about(self) -> str:
@@ -123,7 +134,7 @@ class PlannerSampler:
         rows = self.mine(torch.randint(len(self.plans), (stage.batch,), generator=draw))
         states, lengths = self.plans.states[rows], self.plans.lengths[rows]
         features = None if self.told is None else self.told[rows]
-        return PlannerBatch("plan", states, lengths, self.plans.answers[rows, None], features, stage.smoothing)
+        return PlannerBatch("plan", states, lengths, as_columns(self.plans.answers[rows]), features, stage.smoothing)
 
     def tell(self) -> Tensor:
         """What the token network says of every place of the plans' states; too many states are sampled."""
@@ -154,7 +165,7 @@ class PlannerSampler:
         else:
             states, lengths, answers = map(self.mine, self.masked_rows(stage.batch, draw))
         return PlannerBatch(
-            "token", self.model.token_view(states, lengths), lengths, answers[:, None], None, stage.smoothing
+            "token", self.model.token_view(states, lengths), lengths, as_columns(answers), None, stage.smoothing
         )
 
     def masked_rows(self, batch: int, draw: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
@@ -175,5 +186,11 @@ class PlannerSampler:
         hidden = (rank < number[:, None]) & (whole != 0)
         asked = rank.argmin(1, keepdim=True)
         seen = whole.masked_fill(hidden, self.model.mask).scatter(1, asked, self.model.query)
-        answer = whole.gather(1, asked)[:, 0]
+        answers = as_columns(answers)
+        answer = torch.nn.functional.pad(whole.gather(1, asked), (0, answers.shape[1] - 1), value=-1)
         return torch.cat((states, seen)), torch.cat((lengths, sizes)), torch.cat((answers, answer))
+
+
+def as_columns(answers: Tensor) -> Tensor:
+    """Answers (b, k), also where there is one for each."""
+    return answers if answers.dim() > 1 else answers[:, None]

@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -59,7 +60,7 @@ def test_masked_goals_ask_for_what_they_hide(datasets, bench):
     states, lengths, answers = sampler.masked_rows(64, torch.Generator().manual_seed(1))
     names = ("", *opened.contract.state_tokens)
     hidden = 0
-    for state, length, answer in zip(opened.texts(states), lengths.tolist(), answers.tolist(), strict=True):
+    for state, length, answer in zip(opened.texts(states), lengths.tolist(), answers[:, 0].tolist(), strict=True):
         assert state.count("QUERY") == 1 and len(state) == length
         hidden += state.count("MASK")
         asked = [names[answer] if token == "QUERY" else token for token in state]
@@ -109,3 +110,29 @@ def test_a_position_that_the_epoch_does_not_have_is_refused(datasets, bench, win
         next(sampler.updates(0, window, index))
     with pytest.raises(InvalidPosition, match="epoch 1 has no update 0"):
         next(sampler.updates(1))
+
+
+@pytest.mark.parametrize("design, view", [("insert", "scripts"), ("insert", "opened"), ("edit", "opened")])
+def test_where_games_win_all_right_answers_to_a_state_are_learned_at_once(tmp_path, bench, design, view):
+    pairs = [(("x",), ("x", "a")), (("x",), ("x", "b")), (("y",), ("y", "b")), (("z",), ("z",))]
+    opened = bench(write_dataset(tmp_path, design, {"train": pairs}, arithmetic=False), view=view, auxiliary=0.0)
+    before = opened.sampler()
+    opened.data.__dict__["steps"] = replace(opened.steps, games=1)
+    sampler = opened.sampler()
+    name = {"scripts": "tokens", "opened": "fillings"}[view]
+    one, all_of = (getattr(getattr(each, "openings", each), name) for each in (before, sampler))
+    told = dict(zip(opened.texts(all_of.states), all_of.answers.tolist(), strict=True))
+    for state, right in told.items():
+        each = zip(opened.texts(one.states), one.answers.tolist(), strict=True)
+        assert [answer for answer in right if answer >= 0] == sorted({answer for same, answer in each if same == state})
+    assert sorted(map(len, told.values())) == [2] * len(told) and sum(right[1] >= 0 for right in told.values()) == 1
+    batch = sampler.token_rows(sampler.stages[0], torch.Generator().manual_seed(0))
+    scores = opened.model(*batch.inputs).detach()
+    losses, right = opened.model.judge(scores, batch)
+    for row, answers in enumerate(batch.actions.tolist()):
+        alone = [
+            replace(batch, actions=torch.full_like(batch.actions[:, :1], answer)) for answer in answers if answer >= 0
+        ]
+        each = [opened.model.judge(scores, only) for only in alone]
+        assert losses[row] == pytest.approx(torch.stack([one[row] for one, _ in each]).mean().item(), rel=1e-5)
+        assert right[row] == any(hit[row] for _, hit in each)
