@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import mean
 
 from trainer.report.collect import Record
 from trainer.report.paper import ABLATION_METRIC, ABLATION_TASK, LENIENT, PAIR, SIZES, Column
 from trainer.report.tables import Entry, Order, Table, standard
+from trainer.report.tables import label as name_of
 
 
 def with_spread(mean: float, spread: float | None, width: int = 0) -> str:
@@ -30,7 +32,7 @@ def summary(table: Table, records: Sequence[Record]) -> list[str]:
             if entry.mean is None:
                 continue
             beside = ""
-            if rival := rival_of(entry, column, table):
+            if rival := rival_of(entry, column, table) or before_practice(row.head[-1], column, records):
                 name, theirs = rival
                 beside = f"{name}: {theirs:.2f}" + ("" if sizes[column[0]] else f" ({entry.mean - theirs:+.2f})")
             ours = with_spread(entry.mean, entry.std, 6)
@@ -44,6 +46,24 @@ def rival_of(entry: Entry, column: Column, table: Table) -> tuple[str, float] | 
         return "paper", entry.theirs[0]
     found = [(theirs[0], other.head[-1]) for other in table.rows if (theirs := other.cells[column].theirs)]
     return (f"best in the paper, {max(found)[1]}", max(found)[0]) if found else None
+
+
+def before_practice(method: str, column: Column, records: Sequence[Record]) -> tuple[str, float] | None:
+    """What agents that have practised are held against: the same ones before, on the split that they were tested on."""
+    task, measure = column
+    for one in records:
+        if not one.practice or one.task != task or f"{name_of(one.model, one.ta)}, {one.label}" != method:
+            continue
+        begun = [
+            record
+            for record in records
+            if (record.task, record.model, record.ta, record.split) == (task, one.model, one.ta, one.split)
+            and not record.practice and one.label.startswith(record.label) and measure in record.scores
+        ]  # fmt: skip
+        size = max((record.label for record in begun), key=len, default="")  # "n200" before "n200 practised"
+        scores = [record.scores[measure] for record in begun if record.label == size]
+        return ("before practice", mean(scores)) if scores else None
+    return None
 
 
 def order_line(order: Order) -> str:

@@ -186,6 +186,15 @@ def test_cells_of_our_own_stand_beside_the_papers(known):
     assert any("62.00 ± 2.00" in line and "paper: 61.45 (+0.55)" in line for line in lines)
 
 
+def test_practice_is_held_against_the_agent_before_it(known):
+    practice = {"label": "practised", "practice": {"rounds": 1}}
+    written("planner+ta/0", "planner", True, 0, {"equation": 85.0}, known)
+    written("planner,practised/0", "planner", True, 0, {"equation": 91.5}, known, **practice)
+    records = collect(known).records
+    (line,) = [line for table in tables(records) for line in summary(table, records) if "practised" in line]
+    assert " ".join(line.split()) == "AOR equation Planner + TA, practised 91.50 before practice: 85.00 (+6.50)"
+
+
 def test_the_order_of_the_methods_is_held_against_the_papers(known):
     found = {order.block: order for order in orders(tables(collect(known).records)[0])}
     without = found["methods without TA"]
