@@ -1,4 +1,4 @@
-"""The pictures of a report, as PNG and SVG: colours of Okabe and Ito, and never colour alone."""
+"""The pictures of a report, as PNG and SVG."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from trainer.core.errors import MissingExtra
 from trainer.game.outcomes import FAILURES, UNREADABLE
 from trainer.report import paper
 from trainer.report.collect import Record, Share, Timing
+from trainer.report.drawing import (
+    BLACK,
+    BLUE,
+    DARK,
+    GREEN,
+    HATCHES,
+    MARKS,
+    ORANGE,
+    RED,
+    STYLES,
+    panels,
+    share_legend,
+    style_of,
+)
 from trainer.report.notes import other_sizes
 from trainer.report.paper import PAIR
 from trainer.report.tables import ORDER, OURS, TA, label
 
-BLUE, ORANGE, GREEN, SKY, RED, PURPLE, BLACK = (
-    "#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#1a1a1a",
-)  # fmt: skip
-# An SVG has no background, and in a browser with dark colours what is black in it turns light.
-DARK = (
-    "<style>@media (prefers-color-scheme: dark) {"
-    + "".join(f'[style*="{kind}: {BLACK}"] {{ {kind}: #e6e8eb !important }} ' for kind in ("fill", "stroke"))
-    + "}</style>"
-)
-COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK)
-MARKS = "osD^vPX*<>ph"
-HATCHES = ("", "//", "..", "xx")
-STYLES = ("-", "--", "-.", ":")
 KINDS = ("png", "svg")
 
 Figures = dict[str, tuple[str, dict[str, bytes]]]  # name -> (what one sees, {kind: file})
@@ -41,7 +42,6 @@ def draw(records: Sequence[Record], timing: Timing) -> Figures:
         import matplotlib as mpl
     except ImportError as error:
         raise MissingExtra("matplotlib", "report") from error
-    records = comparable(records)
     settings = {
         "backend": "agg", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
         "grid.alpha": 0.3, "svg.fonttype": "none", "svg.hashsalt": "aegen", "figure.constrained_layout.use": True,
@@ -72,33 +72,6 @@ def save(figure: Any, kind: str) -> bytes:
     figure.savefig(file, format=kind, dpi=160, facecolor="none" if vector else "white", metadata=metadata)
     drawn = file.getvalue()
     return drawn.replace(b"</svg>", DARK.encode() + b"</svg>") if vector else drawn
-
-
-def panels(rows: int, columns: int, width: float, height: float) -> tuple[Any, Any]:
-    """A figure with axes (rows, columns)."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width * columns, height * rows))
-    return figure, figure.subplots(rows, columns, squeeze=False)
-
-
-def share_legend(figure: Any, axes: Any, columns: int = 4) -> None:
-    """One legend below all panels, so that it covers no data and names what is drawn in any of them."""
-    found: dict[str, Any] = {}
-    for here in axes.flat:
-        for handle, name in zip(*here.get_legend_handles_labels(), strict=True):
-            found.setdefault(name, handle)
-    if found:
-        figure.legend([*found.values()], [*found], loc="outside lower center", ncols=columns, fontsize=7)
-
-
-def style_of(number: int) -> dict[str, Any]:
-    """How the method of a number looks, everywhere: colour, mark, and another line when the colours are used up."""
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "marker": MARKS[number % len(MARKS)],
-        "linestyle": STYLES[number // len(COLOURS) % len(STYLES)],
-    }
 
 
 def in_order(tasks: Iterable[str]) -> list[str]:
@@ -314,17 +287,47 @@ def failures(records: Sequence[Record]) -> Any:
     return figure
 
 
+def amounts(records: Sequence[Record]) -> Any:
+    """One panel for each task that was run with several numbers of pairs, else of one size; one line for each agent."""
+    grown: dict[str, dict[str, dict[int, list[float]]]] = {}  # task, method, number of pairs
+    for record in records:
+        if record.split == "test" and "equation" in record.scores and {*record.size} >= {"n", "l", "d"}:
+            kind = "" if not record.practice else ", free sources" if record.practice.get("sources") else ", practised"
+            here = grown.setdefault(f"{record.task.upper()}, N = {record.size['n']}, L = {record.size['l']}", {})
+            method = here.setdefault(label(record.model, record.ta) + kind, {})
+            method.setdefault(record.size["d"], []).append(record.scores["equation"])
+    grown = {task: methods for task, methods in grown.items() if len({d for by in methods.values() for d in by}) > 1}
+    if not grown:
+        return None
+    figure, axes = panels(1, len(grown), 3.4, 3.0)
+    names = list(dict.fromkeys(name for methods in grown.values() for name in methods))
+    for here, (task, methods) in zip(axes[0], grown.items(), strict=True):
+        for name, found in methods.items():
+            points = sorted((pairs, mean(scores)) for pairs, scores in found.items())
+            here.plot(*zip(*points, strict=True), label=name, linewidth=1, markersize=4, **style_of(names.index(name)))
+        here.set_xscale("log")
+        here.set_title(task)
+        here.set_xlabel("pairs (D)")
+    axes[0][0].set_ylabel("equations right in test, %")
+    share_legend(figure, axes)
+    return figure
+
+
 # The figures of a report in order: caption, and function that draws it.
 ARTISTS: dict[str, tuple[str, Callable[[Sequence[Record], Timing], Any]]] = {
     "learning-curves": (
         "Learning curves: action accuracy in training and validation, accuracy of returned texts in validation; "
         "the dashed line marks the epoch that early stopping keeps.",
-        lambda records, timing: curves(records),
+        lambda records, timing: curves(comparable(records)),
     ),
     "minutes": (
         "Accuracy in validation against minutes of training; the dotted line is the paper's best "
         "with data of the same size.",
-        lambda records, timing: minutes(records),
+        lambda records, timing: minutes(comparable(records)),
+    ),
+    "amount-of-data": (
+        "Accuracy on the test split against the number of pairs (D), after imitation and after practice.",
+        lambda records, timing: amounts(records),
     ),
     "inference-time": (
         "Inference time of AR* and NAR*, measured in turns in one run on a CPU: for an action and for a returned text; "
@@ -334,14 +337,14 @@ ARTISTS: dict[str, tuple[str, Callable[[Sequence[Record], Timing], Any]]] = {
     f"metrics-{paper.REPLACE_TASK}": (
         f"{label(paper.REPLACE_MODEL)} on {paper.REPLACE_TASK.upper()}, trained with "
         f"{' and '.join(paper.REPLACE_METRICS.values())} edits, by whether the task's own expert replaces.",
-        lambda records, timing: replacements(records),
+        lambda records, timing: replacements(comparable(records)),
     ),
     "by-length": (
         "Accuracy by the length of the expert's trajectory (DONE included).",
-        lambda records, timing: lengths(records),
+        lambda records, timing: lengths(comparable(records)),
     ),
     "failures": (
         "The first mistake of each wrong game, in percent of all games.",
-        lambda records, timing: failures(records),
+        lambda records, timing: failures(comparable(records)),
     ),
 }

@@ -23,7 +23,7 @@ from trainer.core.errors import BadData
 from trainer.core.format import detokenize, split_state, visible
 from trainer.game.outcomes import FAILURES, failure
 from trainer.report.collect import collect
-from trainer.report.figures import comparable
+from trainer.report.figures import amounts, comparable
 from trainer.report.headline import headlines, subjects
 from trainer.report.notes import summary
 from trainer.report.tables import Entry, orders, tables
@@ -193,6 +193,22 @@ def test_practice_is_held_against_the_agent_before_it(known):
     records = collect(known).records
     (line,) = [line for table in tables(records) for line in summary(table, records) if "practised" in line]
     assert " ".join(line.split()) == "AOR equation Planner + TA, practised 91.50 before practice: 85.00 (+6.50)"
+
+
+def test_accuracy_is_drawn_against_the_number_of_pairs_where_there_are_several(known):
+    assert amounts(collect(known).records) is None  # of one size, or of none that is known
+    for d, score in ((1000, 70.0), (10_000, 85.0)):
+        size = {"size": {"n": 10, "l": 5, "d": d}}
+        written(f"d{d}/0", "planner", True, 0, {"equation": score}, known, label=f"d{d}", **size)
+        more = {"label": f"d{d} practised", "practice": {"rounds": 1}} | size
+        written(f"d{d},practised/0", "planner", True, 0, {"equation": score + 5}, known, **more)
+    (panel,) = amounts(collect(known).records).axes
+    lines = {line.get_label(): [*map(tuple, line.get_xydata().tolist())] for line in panel.lines}
+    assert panel.get_title() == "AOR, N = 10, L = 5" and panel.get_xscale() == "log"
+    assert lines == {
+        "Planner + TA": [(1000, 70.0), (10_000, 85.0)],
+        "Planner + TA, practised": [(1000, 75.0), (10_000, 90.0)],
+    }
 
 
 def test_the_order_of_the_methods_is_held_against_the_papers(known):
