@@ -205,6 +205,18 @@ def test_the_playgrounds_page_names_every_field_of_an_answer():
     assert {*ShownMove.__struct_fields__} <= {*re.findall(r"`(\w+)`", rows["`moves`"])}
 
 
+def test_installing_comes_first_and_every_extra_is_named():
+    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", README, flags=re.MULTILINE | re.DOTALL))
+    assert next(iter(sections)) == "Install"
+    page = sections["Install"]
+    steps = (". .venv/bin/activate", "pip install --no-deps torch", 'pip install -c constraints.txt -e ".[all]"')
+    assert sorted(steps, key=page.index) == [*steps]
+    for place, file in ((".", "pyproject.toml"), ("./trainer", "trainer/pyproject.toml")):
+        extras = tomllib.loads((ROOT / file).read_text())["project"]["optional-dependencies"]
+        table = page.split("| to | install |")[1]
+        assert {*extras} - {"all", "dev", "docs"} == {*re.findall(rf'`"{re.escape(place)}\[(\w+)\]"`', table)}
+
+
 def test_make_has_the_targets_that_the_readme_names():
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     assert set(re.findall(r"`make ([\w-]+)[ `]", README)) | {"demo", "test", "lint", "clean"} <= set(targets)
