@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from trainer.core.format import detokenize, split_state, unescape, visible
-from trainer.game.accuracy import equation_holds
+from trainer.game.accuracy import value
 from trainer.game.outcomes import GameRecord
 
 
@@ -51,12 +51,20 @@ def shown(tokens: Iterable[str]) -> list[str]:
 
 
 def holds(tokens: tuple[str, ...], arithmetic: bool) -> bool | None:
-    """Whether tokens are an equation that is right, whatever was wanted; None if the data is not arithmetic.
+    """Whether tokens are an equation whose sides are equal, whatever was wanted; None if the data is not arithmetic.
 
-    >>> holds(("2", "+", "3", "=", "5"), True), holds(("2", "3", "5"), True), holds(("a", "word"), False)
+    Unlike an equation that counts as solved, it may have parentheses on both sides.
+
+    >>> holds(tuple("( 2 + 3 ) = ( 6 - 1 )".split()), True), holds(("2", "3", "5"), True), holds(("a", "word"), False)
     (True, False, None)
     """
-    return equation_holds(tokens, tokens) if arithmetic else None
+    if not arithmetic:
+        return None
+    if tokens.count("=") != 1:
+        return False
+    middle = tokens.index("=")
+    left, right = value(tokens[:middle]), value(tokens[middle + 1 :])
+    return left is not None and left == right
 
 
 def recorded(game: GameRecord, arithmetic: bool) -> ShownGame:

@@ -93,7 +93,7 @@ def methods_of(records: Sequence[Record]) -> list[tuple[str, bool]]:
 
 def minutes(records: Sequence[Record]) -> Any:
     """One panel for each task that a model of ours was run on, with what else was run on it."""
-    usable = [r for r in records if r.usual and any(epoch.minutes is not None for epoch in r.curve)]
+    usable = [r for r in records if r.usual and sum(epoch.minutes is not None for epoch in r.curve) > 1]
     tasks = tasks_of([record for record in usable if (record.model, record.ta) in OURS])
     if not tasks:
         return None
@@ -122,7 +122,7 @@ def minutes(records: Sequence[Record]) -> Any:
 
 def curves(records: Sequence[Record]) -> Any:
     """One panel for each task and model: AR* and NAR* where they were run, as in the paper."""
-    usable = [record for record in records if record.usual and record.curve]
+    usable = [record for record in records if record.usual and len(record.curve) > 1]  # a point is no curve
     models = [m for m in PAIR if any(r.model == m for r in usable)]
     models = models or list(dict.fromkeys(record.model for record in usable))[:2]
     tasks = tasks_of([record for record in usable if record.model in models])

@@ -18,7 +18,7 @@ from trainer.sweeps.grid import Practising, as_option
 from trainer.sweeps.result import CellResult, Count, Measure, Percent, Seconds, Setting
 from trainer.training.checkpoint import load_checkpoint
 from trainer.training.loop import Position
-from trainer.training.presets import PRESETS, preset
+from trainer.training.presets import PRESETS, default_preset, preset
 from trainer.training.run import CONFIG, Description, RunFolder, read_json
 
 Measured = Literal["test", "validation"]  # the splits that a cell can be measured on, the preferred one first
@@ -117,12 +117,13 @@ def as_cell(run: RunFolder, split: Measured, evaluation: Evaluation) -> CellResu
 
 
 def nearest_preset(about: Description) -> tuple[str, dict[str, Any]]:
-    """The preset with the fewest settings that the run has otherwise, and these."""
+    """The preset with the fewest settings that the run has otherwise, the model's default if it is one; and these."""
+    usual_name = default_preset({"model": about.config.model}, "cpu")
     others: dict[str, dict[str, Any]] = {}
     for name in PRESETS:
         usual = preset(name, model=about.config.model)
         others[name] = {key: value for key, value in about.settings.items() if value != getattr(usual, key)}
-    name = min(others, key=lambda name: len(others[name]))
+    name = min(others, key=lambda name: (len(others[name]), name != usual_name))
     return name, {"model": about.config.model} | others[name]
 
 

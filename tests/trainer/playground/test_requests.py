@@ -44,6 +44,8 @@ def test_a_text_is_edited_step_by_step(server):
     assert [move["verdict"] for move in game["moves"]] == ["applied", "applied", "done"]
     assert all(0 < chance <= 1 for move in game["moves"] for chance in move["probabilities"])
     assert game["holds"] is True and all(move["holds"] for move in game["moves"])
+    both = json.loads(ask(server, body='{"text": "5 = ( 2 + 3 )"}')[2])
+    assert both["moves"][0]["holds"] is True  # parentheses on the right are as good
 
 
 def test_a_result_that_is_not_the_wanted_one_is_wrong(server):

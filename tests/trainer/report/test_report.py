@@ -379,6 +379,17 @@ def test_new_runs_are_added_to_results_that_were_kept(known, tmp_path):
     assert done.exit_code == 2 and "differ in their preset" in done.stderr and not (tmp_path / "none").exists()
 
 
+def test_a_single_epoch_is_no_curve(tmp_path):
+    for epochs, there in ((1, set()), (2, {"learning-curves", "minutes"})):
+        said = {"action_accuracy": 50.0, "validation": {"equation_accuracy": 50.0}}
+        lines = [said | {"epoch": epoch, "seconds": 60.0 * (epoch + 1)} for epoch in range(epochs)]
+        cell = written(f"planner/{epochs}", "planner", False, 0, {"equation": 9.0}, tmp_path / "one")
+        (cell / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        files = report(tmp_path / "one", tmp_path / "out", timed=False)[0]
+        assert {path.stem for path in files} & {"learning-curves", "minutes"} == there
+        shutil.rmtree(cell)
+
+
 def test_an_earlier_reports_pictures_do_not_stay(known, tmp_path):
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures/metrics-aec.png").write_bytes(b"old")
