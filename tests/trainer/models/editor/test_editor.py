@@ -114,10 +114,35 @@ def test_several_edits_a_round_end_the_same(agent):
         agent.edit(text, edits_per_round=0)
 
 
-def test_length_is_no_limit(agent):
-    sentence = "I see the cat and the dog . "
-    game = agent.edit(sentence * 400 + "i see the zebra and the dog .", edits_per_round=64)  # 3,208 tokens
-    assert game.text.endswith("I see the zebra and the dog .") and len(game.text.split()) == 400 * 8 + 8
+def test_lines_of_any_kind_come_back_byte_for_byte(corrector):
+    """What was not edited is as it was, whatever its words, its length and its end."""
+    long = "I see the cat and the dog . " * 12_499
+    given = [
+        "i see the zebra and the dog .\r\n",
+        "\n",
+        "\r\n",
+        "I see the 👩‍👩‍👧 and the e\u0301te\u0301 .\n",
+        "I see the שלום and the \u202eمرحبا\u202c .\r\n",
+        "I see the POS_3 and the DONE .\n",
+        "I see the \\e and  the \tx .\n",
+        long + "i see the zebra and the dog .\n",  # 100,000 tokens
+        "I see the cat and the dog .",
+    ]
+
+    def edit(lines, *options):
+        result = CliRunner().invoke(main, ["edit", str(corrector), *options], input="".join(lines).encode())
+        assert result.exit_code == 0 and not result.stderr, result.output
+        return result.stdout_bytes.decode()
+
+    short = [line for line in given if len(line) < 1000]
+    records = [json.loads(line) for line in edit(short, "--json").splitlines()]
+    ends = [line[len(line.rstrip("\r\n")) :] for line in short]
+    found = edit(given, "--edits-per-round", "8").splitlines(keepends=True)
+    assert found[0] == given[0].replace("i see", "I see") and found[-1] == given[-1]
+    assert found[7] == long + "I see the zebra and the dog .\n"
+    assert found[:7] + found[8:] == [record["text"] + end for record, end in zip(records, ends, strict=True)]
+    untouched = [at for at, record in enumerate(records) if record["text"] == record["source"]]
+    assert len(untouched) >= 4 and all(found[:7][at] == given[at] for at in untouched if at < 7)
 
 
 def test_edits_of_a_round_do_not_touch():
