@@ -134,7 +134,16 @@ class Agent:
                 played[game].append(move)
 
         watcher, most = watch if moves else None, contract.most_steps(int(lengths.max()))
-        rollout = play(self.policy, self.environment, ids, lengths, max_steps=most, edits=edits, watch=watcher)
+        rollout = play(
+            self.policy,
+            self.environment,
+            ids,
+            lengths,
+            max_steps=most,
+            edits=edits,
+            watch=watcher,
+            circles=not contract.open,
+        )
         results = zip(rollout.states.tolist(), rollout.lengths.tolist(), rollout.verdicts.tolist(), strict=True)
         names = contract.names
         return [
@@ -203,10 +212,10 @@ class Agent:
     ) -> dict[str, Any]:
         """The same for pairs that are loaded already, with somebody to watch the games."""
         self.check_round(edits_per_round)
-        since = time.perf_counter()
+        since, busy = time.perf_counter(), time.process_time()
         part = slice(limit or None)
         scores = score(self.policy, self.environment, self.contract, pairs, part, observer, edits_per_round)
-        seconds = time.perf_counter() - since
+        seconds, used = time.perf_counter() - since, time.process_time() - busy
         return scores.to_json() | {
             "split": split,
             "data": dataset.where,
@@ -215,6 +224,7 @@ class Agent:
             "edits_per_round": edits_per_round,
             "files": dataset.hashes("pairs", split),
             "seconds": round(seconds, 3),
+            "cpu_seconds": round(used, 3),
             "pairs_per_second": round(scores.pairs / seconds, 1),
         }
 

@@ -133,10 +133,12 @@ def play(
     edits: int = 1,
     watch: Callable[[GameStep], None] | None = None,
     draw: torch.Generator | None = None,
+    circles: bool = True,
 ) -> Rollout:
     """Play games from these states for at most ``max_steps`` rounds each, of one action or up to ``edits``.
 
-    With ``draw`` the actions are sampled; without, they are the agent's best.
+    With ``draw`` the actions are sampled; without, they are the agent's best. Without ``circles`` a game that comes
+    back to a state that it had is over: it would go round until the steps run out, which a long text has many of.
 
     An agent is a function of the state. After a refused action, which keeps the state, it would be refused again until
     the steps run out, so such a game ends at once with the same result.
@@ -149,6 +151,7 @@ def play(
     for first in range(0, count, CHUNK):
         games = torch.arange(first, min(first + CHUNK, count))
         live_states, live_lengths = final[games].to(device), sizes[games]
+        seen = [{mark} for mark in fingerprints(live_states, live_lengths)]
         for _ in range(max_steps):
             live_states = live_states[:, : max(int(live_lengths.max()), 1)]
             decision = act(policy, live_states, live_lengths, edits, draw)
@@ -165,11 +168,31 @@ def play(
             final[games] = 0
             final[games, :width] = live_states.cpu()
             live = verdicts[games] == int(Verdict.APPLIED)
+            if not circles:
+                for row, mark in enumerate(fingerprints(live_states, live_lengths)):
+                    before = seen[int(games[row]) - first]
+                    live[row] &= mark not in before
+                    before.add(mark)
             if not live.any():
                 break
             games, live_lengths = games[live], live_lengths[live]
             live_states = live_states[live.to(device)]
     return Rollout(final, sizes, steps, verdicts)
+
+
+def fingerprints(states: Tensor, lengths: Tensor) -> list[int]:
+    """A number for each state (b, m), whatever its padding; others have, as good as certainly, others.
+
+    >>> one, same, other = fingerprints(torch.tensor([[1, 2, 0], [1, 2, 3], [2, 1, 0]]), torch.tensor([2, 2, 2]))
+    >>> one == same, one == other
+    (True, False)
+    """
+    place = torch.arange(1, states.shape[1] + 1, device=states.device)
+    mixed = place * 0x1E3779B97F4A7C15
+    mixed = (mixed ^ (mixed >> 31)) * 0x3F58476D1CE4E5B9
+    words = torch.where(place <= lengths[:, None].to(states.device), states.long() + 1, 0)
+    marks: list[int] = (words * (mixed ^ (mixed >> 29))).sum(1).tolist()
+    return marks
 
 
 def play_round(environment: Rules, states: Tensor, lengths: Tensor, decision: Decision) -> Iterator[GameStep]:
@@ -254,7 +277,14 @@ def score(
     watch = observer.watch if observer else None
     most = contract.most_steps(int(pairs.lengths.max()) if len(pairs) else 0)
     rollout = play(
-        policy, environment, pairs.states[played], pairs.lengths[played], max_steps=most, edits=edits, watch=watch
+        policy,
+        environment,
+        pairs.states[played],
+        pairs.lengths[played],
+        max_steps=most,
+        edits=edits,
+        watch=watch,
+        circles=not contract.open,
     )
     names = contract.names
     results = {}

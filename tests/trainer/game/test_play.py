@@ -3,6 +3,7 @@ import json
 import pytest
 import torch
 
+from tests.trainer.game.test_environment import contract
 from tests.trainer.reference import SLOTS, judge, pairs_of, write_dataset
 from trainer.core.records import convert
 from trainer.data.contract import POSITIONS, SPECIAL, OpenContract
@@ -184,3 +185,25 @@ def test_a_round_of_several_edits_is_as_many_single_ones(tmp_path, edits):
     assert {ending(verdict) for verdict in played.verdicts.tolist()} == {"done"}
     assert all((step.lengths > 0).tolist() == step.states[:, 0].bool().tolist() for step in seen)
     assert [int(step.lengths[-1]) for step in seen] == [*range(40, 1, -1)]  # each move shows the state it was played on
+
+
+@pytest.mark.parametrize("period", [1, 2, 3])
+def test_a_game_that_goes_in_circles_is_over(period):
+    """Texts of any length have no other limit that one would wait for; the paper's game takes all of its steps."""
+    words = contract("edit", OpenContract)
+
+    class Turning(Policy):
+        """Writes words in turn: after some states it is back at the first one."""
+
+        def decide(self, states, lengths, edits=1):
+            after = states[:, 0] % period + 1
+            action = torch.stack((torch.full_like(after, SPECIAL.index("REPLACE")), torch.full_like(after, POSITIONS)))
+            return Decision.drawn(torch.stack((*action, len(SPECIAL) - 1 + after), 1))
+
+    states, lengths = torch.tensor([[1, 2, 3], [4, 4, 0]]), torch.tensor([3, 2])  # the second joins a circle later
+    rules = rules_of(words)
+    found = play(Turning(), rules, states, lengths, max_steps=1000, circles=False)
+    met = period + 1 if 4 % period + 1 != 4 else period
+    assert found.steps.tolist() == [period, met] and {ending(verdict) for verdict in found.verdicts.tolist()} == {"limit"}
+    assert found.states[0, :3].tolist() == [1, 2, 3]
+    assert play(Turning(), rules, states, lengths, max_steps=50).steps.tolist() == [50, 50]
