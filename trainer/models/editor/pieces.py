@@ -30,7 +30,7 @@ def pieces(word: str) -> list[int]:
     low = word.lower()
     shape = "".join("A" if c.isupper() else "a" if c.islower() else "0" if c.isdigit() else c for c in word[:4])
     parts = [f"w{word}", f"l{low}", f"s{shape}"]
-    parts += [f"<{low[:size]}" for size in (2, 3, 4) if size < len(low)]
+    parts += [f"<{low[:size]}" for size in (1, 2, 3, 4) if size < len(low)]
     parts += [f">{low[-size:]}" for size in (1, 2, 3, 4) if size < len(low)]
     inside = (f"t{low[at : at + 3]}" for at in range(len(low) - 2))
     parts += islice(inside, PIECES - len(parts))

@@ -21,7 +21,7 @@ from trainer.models.editor.trajectories import Example, Trajectories
 EPOCH = 500  # updates between two validations
 POOL = 32  # batches that are sorted by length together
 # Shares of trajectories: errors are made in their goals; some of their edits are made; else seen from their beginning.
-MADE, LATER = 0.3, 0.25
+MADE, LATER = 0.2, 0.2
 WARM_UP = 0.05  # of the updates
 
 
