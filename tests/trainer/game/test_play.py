@@ -204,6 +204,7 @@ def test_a_game_that_goes_in_circles_is_over(period):
     rules = rules_of(words)
     found = play(Turning(), rules, states, lengths, max_steps=1000, circles=False)
     met = period + 1 if 4 % period + 1 != 4 else period
-    assert found.steps.tolist() == [period, met] and {ending(verdict) for verdict in found.verdicts.tolist()} == {"limit"}
+    assert found.steps.tolist() == [period, met]
+    assert {ending(verdict) for verdict in found.verdicts.tolist()} == {"limit"}
     assert found.states[0, :3].tolist() == [1, 2, 3]
     assert play(Turning(), rules, states, lengths, max_steps=50).steps.tolist() == [50, 50]

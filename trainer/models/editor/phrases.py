@@ -30,8 +30,7 @@ class Phrases(WordTable):
     def __init__(self, contract: OpenContract, width: int, dropout: float) -> None:
         super().__init__(contract, torch.tensor(0))
         self.dropout = min(dropout, 0.9)
-        self.weight = nn.Parameter(torch.empty(BUCKETS, WIDTH))
-        nn.init.normal_(self.weight, std=0.1)
+        self.weight = nn.Parameter(torch.zeros(BUCKETS, WIDTH))  # what training never showed says nothing
         self.gap, self.token = nn.Linear(3 * WIDTH, width, bias=False), nn.Linear(3 * WIDTH, width, bias=False)
 
     def rows(self, words: Sequence[str]) -> Tensor:
