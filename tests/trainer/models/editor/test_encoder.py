@@ -76,6 +76,8 @@ def test_words_that_are_forgotten_leave_no_rows_behind(monkeypatch):
 @torch.inference_mode()
 def test_phrases_know_their_own_words_and_no_others():
     model = Phrases(contract("edit", OpenContract), 16, 0.3).eval()
+    assert not any(found.any() for found in model(torch.tensor([[1, 2]]), torch.tensor([2])))  # before training
+    torch.nn.init.normal_(model.weight)
     sizes = torch.tensor([3, 0, 4])
     states = torch.tensor([[1, 2, 3, 0], [0, 0, 0, 0], [1, 2, 3, 4]])
     gaps, tokens = model(states, sizes)
