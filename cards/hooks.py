@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import posixpath
 import re
+from importlib import import_module
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,30 @@ def readable(docstring: str) -> str:
     """
     parts = re.sub(r":(?:class|func|meth|mod|attr):(?=`)", "", docstring).split("\n\n")
     return "\n\n".join(f"```pycon\n{part}\n```" if part.startswith(">>>") else part for part in parts)
+
+
+def example_blocks(text: str) -> str:
+    r"""The help of a command as Markdown: what a terminal shows line by line, its examples, becomes a block of code.
+
+    >>> example_blocks("Do it.\n\n\b\nExamples:\n  aegen a\n  aegen b")
+    'Do it.\n\nExamples:\n\n```sh\naegen a\naegen b\n```'
+    >>> example_blocks("\b\nExample: aegen a")
+    'Example:\n\n```sh\naegen a\n```'
+    """
+    parts = []
+    for part in cleandoc(text).split("\n\n"):
+        head, colon, lines = part.removeprefix("\b\n").partition(":")
+        block = f"{head}:\n\n```sh\n{cleandoc(chr(10) + lines.lstrip(' '))}\n```"
+        parts.append(block if part.startswith("\b\n") and colon else part)
+    return "\n\n".join(parts)
+
+
+def on_pre_build(config: Any) -> None:
+    """Let the reference of commands show their examples as code."""
+    for package in ("aegen", "trainer"):
+        group = import_module(f"{package}.cli").main
+        for command in (group, *group.commands.values()):
+            command.help = example_blocks(command.help or "")
 
 
 class Readable(Extension):

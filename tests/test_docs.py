@@ -87,11 +87,14 @@ def test_the_site_builds_strictly_and_has_every_page(tmp_path):
     assert {path.with_stem("index") if path.stem == "README" else path for path in ours} <= html
     commands_page = (tmp_path / "site" / "reference" / "commands.html").read_text(encoding="utf-8")
     assert "--split-by" in commands_page and "--auxiliary" in commands_page and "UNSET" not in commands_page
+    assert re.search(r"<p>Examples?:</p>\s*<div[^>]*highlight", commands_page) and "Example: " not in commands_page
     python_page = (tmp_path / "site" / "reference" / "python.html").read_text(encoding="utf-8")
     assert (
         'class="gp">&gt;&gt;&gt; ' in python_page and "<blockquote>" not in python_page and ":class:" not in python_page
     )
     assert not list((tmp_path / "site").rglob("hooks*"))
+    media = re.findall(r'data-md-color-media="([^"]*)"', python_page)
+    assert media[0] == "(prefers-color-scheme)" and len(media) == 3  # colours follow the system, and can be chosen
 
 
 def test_the_reference_has_every_public_name():
