@@ -16,6 +16,7 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 # Not huggingface_hub and datasets: they read the environment when they are imported, and tests give them another.
@@ -43,8 +44,9 @@ for line in sys.stdin:
         sys.path[:0] = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in sys.path]
         for number, name in enumerate(("stdin", "stdout", "stderr")):
             flags = os.O_WRONLY | os.O_APPEND if number else os.O_RDONLY
-            os.dup2(os.open(os.path.join(asked["streams"], name), flags), number)
+            os.dup2(os.open(asked["streams"][name], flags), number)
         sys.stdin = open(0, encoding="utf-8", closefd=False)
+        sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
         sys.argv = [asked["module"], *asked["words"]]
         runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
         sys.exit()
@@ -86,13 +88,19 @@ def call(
     env: dict[str, str] | None = None,
     stdin: str | None = None,
     timeout: float = 300,
+    terminal: str | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m <package> <arguments>``."""
+    """Run ``python -m <package> <arguments>``, with its errors on a terminal if one is named."""
     words = [*map(str, arguments)]
-    with tempfile.TemporaryDirectory() as streams:
-        for name, text in (("stdin", stdin or ""), ("stdout", ""), ("stderr", "")):
-            (Path(streams) / name).write_text(text)
-        asked = {"module": package, "words": words, "folder": str(cwd), "streams": streams}
-        code = _server(package).run(asked | {"environment": dict(env or os.environ)}, timeout)
-        said, errors = ((Path(streams) / name).read_text() for name in ("stdout", "stderr"))
+    with tempfile.TemporaryDirectory() as folder:
+        streams = {name: Path(folder) / name for name in ("stdin", "stdout", "stderr")}
+        for name, path in streams.items():
+            path.write_text(stdin or "" if name == "stdin" else "")
+        asked: dict[str, Any] = {"module": package, "words": words, "folder": str(cwd)}
+        asked["environment"] = dict(env or os.environ)
+        asked["streams"] = {name: str(path) for name, path in streams.items()}
+        if terminal:
+            asked["streams"]["stderr"] = terminal
+        code = _server(package).run(asked, timeout)
+        said, errors = streams["stdout"].read_text(), streams["stderr"].read_text()
     return subprocess.CompletedProcess([package, *words], code, said, errors)
