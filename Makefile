@@ -18,6 +18,8 @@ $(VENV)/installed: pyproject.toml trainer/pyproject.toml constraints.txt
 demo: $(VENV)/installed
 	$(BIN)/aegen build aes --n 100 --l 5 --d 10000 --out demo/aes
 	$(BIN)/aegen show demo/aes --rows 2
+	$(BIN)/aegen build aor --n 10 --l 4 --d 2000 --out demo/aor
+	$(BIN)/aegen sources aor --n 10 --l 4 --d 2000 --seed 1 --apart-from demo/aor --out demo/free
 	$(BIN)/trainer sweep cards/sweeps/demo.toml --threads 1
 	$(BIN)/trainer edit demo/runs/aes/planner+ta/seed-0 \
 	  "61 + 6 - ( 81 - 73 ) = 59" "44 + 95 / ( 2 + 3 ) - ( 35 - 8 ) = 36" "( 3 * 4 ) / ( 10 - 4 ) + 5 = 7"

@@ -60,7 +60,7 @@ def report(browser: Browser, demo: Path, out: Path) -> None:
 
 def playground(browser: Browser, demo: Path, out: Path) -> None:
     """The playground with the agent of the demo."""
-    agent = Agent.from_pretrained(next((demo / "runs").rglob("config.json")).parent)
+    agent = Agent.from_pretrained(next((demo / "runs" / "aes").rglob("config.json")).parent)
     with serving(Session(agent, find_examples(agent, str(demo / "aes")))) as server:
         browser.open(server.address)
         browser.wait_for("document.querySelectorAll('#list button').length")

@@ -41,7 +41,7 @@ def test_the_planners_table_is_what_was_measured(task):
 
 
 def test_the_demo_on_the_front_page_is_what_was_measured():
-    (cell,) = cells("demo")
+    (cell,) = cells("demo", task="aes")
     shown = page("../README").partition("## The demo")[2].partition("\n## ")[0]
     for name in ("token", "equation"):
         theirs, ours = MAIN["nar-star", True]["aes", name][0], cell.scores[name]
@@ -50,6 +50,9 @@ def test_the_demo_on_the_front_page_is_what_was_measured():
     assert len(curve) > 3
     for number, trained, right in curve:
         assert (float(trained), float(right)) == (cell.curve[int(number)].trained, cell.curve[int(number)].texts)
+    before, after = (cells("demo", label=label)[0].scores["equation"] for label in ("l4", "l4 practised"))
+    gain = rf"practised +{after:.2f} +before practice: {before:.2f} \(\+{after - before:.2f}\)\n"
+    assert after > before and re.search(rf"AOR equation Planner \+ TA, l4 {gain}", shown)
 
 
 def in_validation(task, label):
