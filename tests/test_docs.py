@@ -220,6 +220,18 @@ def test_installing_comes_first_and_every_extra_is_named():
         assert {*extras} - {"all", "dev", "docs"} == {*re.findall(rf'`"{re.escape(place)}\[(\w+)\]"`', table)}
 
 
+def test_the_tree_in_the_readme_is_that_of_the_repository():
+    tree = README.split("## The tree")[1].split("```")[1]
+    for package in ("aegen", "trainer", "cards"):
+        part = re.search(rf"^{package}/.*?(?=^\S|\Z)", tree.removeprefix("text\n"), flags=re.MULTILINE | re.DOTALL)
+        assert part
+        folders = {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}
+        if package == "cards":
+            folders = {path.name for path in (ROOT / package).iterdir() if path.is_dir()} - {"__pycache__"}
+        named = " ".join(line[2:].partition("  ")[0] for line in part[0].splitlines()[1:])
+        assert {*re.findall(r"(\w+)/", named)} == folders
+
+
 def test_make_has_the_targets_that_the_readme_names():
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     assert set(re.findall(r"`make ([\w-]+)[ `]", README)) | {"demo", "test", "lint", "clean"} <= set(targets)

@@ -76,7 +76,8 @@ class Grouped(click.Command):
         group_of = {one.name: one.group for one in settings()}
         groups: dict[str, list[tuple[str, str]]] = {"Options": [], **{one: [] for one in GROUPS}}
         for parameter in self.get_params(ctx):
-            if record := parameter.get_help_record(ctx):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record:
                 groups[group_of.get(parameter.name or "", "Options")].append(record)
         for name, records in groups.items():
             with formatter.section(name):

@@ -75,7 +75,7 @@ def default_by_preset(name: str, default: object) -> str:
 @main.command(cls=Grouped)
 @click.argument("data", shell_complete=folders)
 @click.option("--out", type=FOLDER, required=True, help="Folder of the run.")
-@preset_option(None, "paper with a GPU; without: fast for the planner, cpu for others")
+@preset_option(None, "paper with a GPU, but fast for --model planner; without: fast for the planner, cpu for others")
 @click.option("--resume", is_flag=True, help="Resume the run in the folder, if there is one.")
 @click.option("--compile", "compiled", is_flag=True, help="Compile the model.")
 @click.option(
