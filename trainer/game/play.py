@@ -49,8 +49,11 @@ class Decision:
     def joined(cls, parts: Sequence[Decision], order: Tensor) -> Decision:
         """The decisions for some rows each, put where ``order`` says."""
 
+        most = max(part.actions.shape[1] for part in parts)  # of a round; ``counts`` says how many are played
+
         def join(tensors: Sequence[Tensor]) -> Tensor:
-            whole = torch.cat(list(tensors))
+            fill = [(0, 0, 0, most - tensor.shape[1]) if tensor.dim() == 3 else (0, 0) for tensor in tensors]
+            whole = torch.cat([functional.pad(tensor, more) for tensor, more in zip(tensors, fill, strict=True)])
             return torch.empty_like(whole).index_copy_(0, order.to(whole.device), whole)
 
         counts = [part.counts for part in parts if part.counts is not None]

@@ -158,9 +158,11 @@ def test_refusals_are_endings():
 class Several(Policy):
     """Deletes every token but the first two, as many a round as it may, then says DONE."""
 
+    group = 2  # games of different lengths are decided apart, and some have more edits than others
+
     def decide(self, states, lengths, edits=1):
         count = (lengths - 2).clamp(0, edits)
-        places = POSITIONS + (lengths - 1)[:, None] - torch.arange(edits)  # from right to left
+        places = POSITIONS + (lengths - 1)[:, None] - torch.arange(max(int(count.max()), 1))  # from right to left
         delete = torch.full_like(places, SPECIAL.index("DELETE"))
         actions = torch.stack((delete, places, places), -1)  # (b, k, 3)
         actions[count == 0] = SPECIAL.index("DONE")
