@@ -93,7 +93,13 @@ def test_the_rival_in_spelling_had_at_least_as_much_time():
 
 
 @pytest.mark.parametrize(
-    ("name", "label"), [("through their characters", "n200"), ("whole (`--tokens whole`)", "n200 whole tokens")]
+    ("name", "label"),
+    [
+        ("through their characters", "n200"),
+        ("whole (`--tokens whole`)", "n200 whole tokens"),
+        ("AES, N = 50", "n50"),
+        ("AOR, N = 20", "n20"),
+    ],
 )
 def test_other_sizes_are_what_was_measured(name, label):
     (cell,) = (one for one in cells("sizes", split="test", seed=0) if one.label == label)
