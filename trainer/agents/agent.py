@@ -22,7 +22,7 @@ from trainer.core.device import Runtime, find_device
 from trainer.core.errors import BadData, InvalidConfig, InvalidText
 from trainer.core.files import digest
 from trainer.core.format import SplitName, detokenize, tokenize
-from trainer.data.contract import Contract, OpenContract
+from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset
 from trainer.data.encode import Pairs, load_pairs
 from trainer.data.hub import HubFiles, hub_id
@@ -109,8 +109,7 @@ class Agent:
         Games of similar length are played together, so that one long text does not make all of them wide.
         """
         self.check_round(edits_per_round)
-        if isinstance(self.contract, OpenContract):
-            self.contract.forget()
+        self.contract.forget()
         states = [self.read(text) for text in texts]
         games: dict[int, Game] = {}
         for rows in by_size([len(state) for state in states]):

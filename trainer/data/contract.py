@@ -89,6 +89,9 @@ class Contract(StepsDescription, frozen=True, kw_only=True, dict=True):
         """The most actions of a game that begins with a state of some length."""
         return self.max_steps
 
+    def forget(self) -> None:
+        """Between texts: forget what was met besides the dataset's own tokens, which here is nothing."""
+
     @property
     def sentences(self) -> bool:
         """Whether states are texts by words, of which single edits are right or wrong."""

@@ -154,7 +154,7 @@ def play(
     for first in range(0, count, CHUNK):
         games = torch.arange(first, min(first + CHUNK, count))
         live_states, live_lengths = final[games].to(device), sizes[games]
-        seen = [{mark} for mark in fingerprints(live_states, live_lengths)]
+        seen = [] if circles else [{mark} for mark in fingerprints(live_states, live_lengths)]
         for _ in range(max_steps):
             live_states = live_states[:, : max(int(live_lengths.max()), 1)]
             decision = act(policy, live_states, live_lengths, edits, draw)

@@ -13,6 +13,11 @@ from trainer.data.m2 import Annotated, Words, parse_edits
 from trainer.scoring.maxmatch import edits_between
 
 
+def towards(source: Sequence[str], target: Sequence[str]) -> Annotated:
+    """The edits that lead to a target, as if somebody had annotated them."""
+    return Annotated(tuple(source), (edits_between(tuple(source), tuple(target)),))
+
+
 class GoldEdits:
     """The gold edits of a split. Annotators edit words, whatever the tokens of the dataset are."""
 
@@ -31,7 +36,7 @@ class GoldEdits:
         """The gold edits of pairs (source, target), all of the split from the first on, in order."""
         if not self.by_annotators:
             for source, target in texts:
-                yield Annotated(tuple(source), (edits_between(tuple(source), tuple(target)),))
+                yield towards(source, target)
             return
         marked = groupby(self._rows(), key=lambda row: row[0])
         where = f"{self.dataset.where}/annotations/{self.split}"

@@ -19,7 +19,8 @@ from trainer.game.accuracy import Scores
 from trainer.game.play import GameStep, Rollout, pack, score, unpack
 from trainer.game.rules import Rules
 from trainer.models.policy import Policy
-from trainer.scoring.maxmatch import Counts, MaxMatch, edits_between
+from trainer.scoring.gold import towards
+from trainer.scoring.maxmatch import Counts, MaxMatch
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Validation:
     def gold(self) -> Sequence[Annotated]:
         """The edits that lead from the sources to the targets."""
         texts = zip(self.pairs.sources, self.pairs.targets, strict=True)
-        return [Annotated(tuple(source), (edits_between(tuple(source), tuple(target)),)) for source, target in texts]
+        return [towards(source, target) for source, target in texts]
 
 
 class Edits:

@@ -98,7 +98,7 @@ class Trajectories:
 
     def whole(self) -> Iterator[Example]:
         """The first states of the trajectories whose edits can all be told from there."""
-        for number in range(self.steps.trajectories):
+        for number in range(len(self)):
             taken, edits = self.trajectory(number)
             if len(left := remaining(edits)) == len(edits):
                 yield self.state(taken[0]), left
