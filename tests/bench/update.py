@@ -1,4 +1,4 @@
-"""An update of NAR* on AES against the plain way: batches of all lengths, packed, and PyTorch's usual AdamW and memory.
+"""An update of NAR* on AES against the plain way: packed batches of all lengths in fp32, PyTorch's usual AdamW and memory.
 
 Both run in processes of their own, in turns: how memory is kept is a setting of a process. ``python -m
 tests.bench.update DATA HOW WIDTH BATCH UPDATES`` prints the milliseconds of an update on one core.
@@ -37,18 +37,21 @@ def milliseconds(data: Path, how: str, width: int, batch: int, updates: int) -> 
     fast = how == "fast"
     if fast:
         keep_freed_memory()
-    lengths = "equal" if fast else "mixed"
+    runtime = Runtime(torch.device("cpu"))
+    lengths, precision = ("equal", runtime.precision("auto")) if fast else ("mixed", "fp32")
     config = preset("core-hours", model="nar-star", width=width, batch=batch, lengths=lengths)
     demonstrations = open_demonstrations(Dataset(data), config)
     model = build_model(config, demonstrations.contract).train()
     optimizer = torch.optim.AdamW(model.parameters(), fused=fast)
-    sampler = MemorySampler(demonstrations.steps, config, Runtime(torch.device("cpu")))
+    sampler = MemorySampler(demonstrations.steps, config, runtime)
     since = 0.0
     for number, update in zip(range(WARM + updates), sampler.updates(0), strict=False):
         if number == WARM:
             since = time.process_time()
         optimizer.zero_grad()
-        torch.autograd.backward(negative_log_likelihood(model(*update.batch.inputs), update.batch.actions).mean())
+        with runtime.autocast(precision):
+            scores = model(*update.batch.inputs)
+        torch.autograd.backward(negative_log_likelihood(scores, update.batch.actions).mean())
         torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
         optimizer.step()
     return 1000 * (time.process_time() - since) / updates
@@ -67,7 +70,7 @@ def run() -> None:
             plain, fast = (min(found) for found in times.values())
             print(
                 f"an update of NAR* on AES, {batch} steps at width {width}: {plain / fast:.2f} x faster than the "
-                f"packed plain way ({fast:.0f} and {plain:.0f} ms of one core)",
+                f"packed plain way in fp32 ({fast:.0f} and {plain:.0f} ms of one core)",
                 flush=True,
             )
 

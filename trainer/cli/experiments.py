@@ -16,6 +16,7 @@ from trainer.report.paper import TITLE
 @click.option(
     "--seed", "seeds", type=click.IntRange(0), multiple=True, show_default="from FILE", help="Seed; can be repeated."
 )
+@click.option("--only", multiple=True, metavar="TEXT", help="Run only cells with TEXT in their name; can be repeated.")
 @preset_option(None, "from FILE")
 @click.option("--jobs", type=AT_ONCE, default=1, show_default=True, help="Cells to run at the same time.")
 @click.option("--plan", is_flag=True, help="List the cells and the commands that build missing data; run nothing.")
@@ -25,6 +26,7 @@ def sweep(
     file: Path,
     out: Path | None,
     seeds: tuple[int, ...],
+    only: tuple[str, ...],
     preset_name: str | None,
     jobs: int,
     plan: bool,
@@ -39,11 +41,12 @@ def sweep(
     Example:
       trainer sweep cards/sweeps/main.toml --plan
       trainer sweep cards/sweeps/main.toml --jobs 2 --seed 0
+      trainer sweep cards/sweeps/main.toml --only aes --only nar-star+ta
     """
     from trainer.sweeps.grid import read_sweep
     from trainer.sweeps.runner import finished, run_sweep
 
-    requested = read_sweep(file, out, seeds, preset_name or "")
+    requested = read_sweep(file, out, seeds, preset_name or "").only(only)
     if not plan:
         run_sweep(requested, jobs, threads, device, click.echo)
         return

@@ -80,11 +80,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     last_batch: Annotated[
         Literal["keep", "drop"], Meta(description="Whether an epoch keeps its last batch if that is not full.")
     ] = "keep"
+    optimizer: Annotated[
+        Literal["adamw", "muon"],
+        Meta(description="Optimizer; muon: orthogonal updates of matrices between hidden layers, AdamW for the rest."),
+    ] = "adamw"
     learning_rate: Annotated[float, Meta(ge=1e-9, le=10, description="Highest learning rate.")] = 1e-3
     weight_decay: Annotated[float, Meta(ge=0, le=100, description="Decoupled weight decay.")] = 0.0
     restart: Annotated[
         int, Meta(ge=0, le=MANY, description="Epochs in one cosine cycle; 0: one cycle over all updates.")
     ] = 32
+    warm_up: Annotated[int, Meta(ge=0, le=MANY, description="Updates over which the learning rate rises from 0.")] = 0
     schedule: Annotated[Literal["cosine", "constant"], Meta(description="Learning rate schedule.")] = "cosine"
     rate_every: Annotated[
         Literal["update", "epoch"], Meta(description="Set the learning rate at every update, or once an epoch.")
@@ -112,7 +117,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         int, Meta(ge=1, le=MANY, description="Epochs without a better checkpoint before training stops.")
     ] = 512
     validate_every: Annotated[int, Meta(ge=1, le=MANY, description="Epochs between two validations.")] = 1
-    precision: Annotated[Literal["fp32", "bf16"], Meta(description="Arithmetic of the forward pass.")] = "fp32"
+    precision: Annotated[
+        Literal["fp32", "bf16", "auto"],
+        Meta(description="Arithmetic of the forward pass; auto: bf16 where the device computes it, else fp32."),
+    ] = "fp32"
     stream: Annotated[
         bool, Meta(extra=DATA, description="Read row groups as they are needed instead of all at once.")
     ] = False

@@ -5,7 +5,7 @@ Axes: b batch, m state, n action, d width, v action vocabulary.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,15 @@ from trainer.core.config import Config
 from trainer.data.contract import Contract
 from trainer.models.layers import Encoder
 from trainer.models.policy import Policy
+
+BETAS = (0.9, 0.98)  # of AdamW beside Muon
+
+
+def matrices(module: nn.Module, width: int) -> list[Tensor]:
+    """The matrices of one layer that lead from hidden values to hidden values."""
+    if isinstance(module, nn.LSTM):
+        return [parameter for parameter in module.parameters() if parameter.ndim == 2]
+    return [module.weight] if isinstance(module, nn.Linear) and module.out_features == width else []
 
 
 class Encoded(Policy):
@@ -46,6 +55,16 @@ class Encoded(Policy):
                 nn.init.zeros_(parameter)
         with torch.no_grad():
             self.encoder.embed.weight[0].zero_()
+
+    def parameter_groups(self, config: Config) -> list[dict[str, Any]]:
+        groups = super().parameter_groups(config)
+        if config.optimizer == "adamw":
+            return groups
+        hidden = [matrix for module in self.modules() for matrix in matrices(module, self.width)]
+        chosen = {id(matrix) for matrix in hidden}
+        rest = [parameter for parameter in self.parameters() if id(parameter) not in chosen]
+        decay = {"weight_decay": config.weight_decay}
+        return [{"params": rest, "betas": BETAS} | decay, {"params": hidden, "orthogonal": True} | decay]
 
     @property
     def targets(self) -> int:

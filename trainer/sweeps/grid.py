@@ -240,6 +240,14 @@ class Sweep(Struct, frozen=True):
     out: Path
     cells: tuple[GridCell, ...]
 
+    def only(self, words: tuple[str, ...]) -> Sweep:
+        """The cells whose names have one of the words, or all where there is none."""
+        if missed := next((word for word in words if not any(word in cell.name for cell in self.cells)), None):
+            raise InvalidConfig(f"no cell has {missed!r} in its name; --plan lists them")
+        return replace(
+            self, cells=tuple(cell for cell in self.cells if any(word in cell.name for word in words or ("",)))
+        )
+
     def missing(self) -> list[SweepDataset]:
         """The datasets that have to be built first."""
         found = {cell.dataset.path: cell.dataset for cell in self.cells}

@@ -19,15 +19,14 @@ from msgspec import Meta, Struct, field
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, bfloat16, float16, float32, float64, nn, uint8
-from torch.optim import Optimizer
 
 from trainer.core.errors import BadData, one_line
 from trainer.core.files import write
 from trainer.core.records import MAX_BYTES, decode
+from trainer.training.optimizer import Optimizer
 
 ENTRY = "trainer"  # of the metadata: safetensors writes several in any order
 MODEL, OPTIMIZER = "model.", "optimizer."
-MOMENTS = {"step", "exp_avg", "exp_avg_sq"}  # AdamW's state of a parameter
 Offset = Annotated[int, Meta(ge=0)]
 PRECISIONS = {float16, bfloat16, float32, float64}
 
@@ -148,18 +147,22 @@ def load_optimizer(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str,
     found: dict[str, set[str]] = {}
     for full, tensor in tensors.items():
         name, _, key = full.rpartition(".")
-        if name not in parameters or key not in MOMENTS or not is_moment(key, tensor, parameters[name]):
+        if (
+            name not in parameters
+            or key not in optimizer.moments(parameters[name])
+            or not is_moment(key, tensor, parameters[name])
+        ):
             raise BadData(f"{where}: {full[:60]} does not belong to this optimizer")
         home = tensor if key == "step" else tensor.to(parameters[name].device)
         optimizer.state[parameters[name]][key] = home.clone()
         found.setdefault(name, set()).add(key)
     for name, keys in found.items():  # a parameter without state has not been updated yet
-        if missing := MOMENTS - keys:
+        if missing := optimizer.moments(parameters[name]) - keys:
             raise BadData(f"{where}: the optimizer's state of {name[:60]} has no {min(missing)}")
 
 
 def is_moment(key: str, tensor: Tensor, parameter: Tensor) -> bool:
-    """Whether a tensor can be AdamW's state of a parameter: a count >= 1, or a mean for each weight."""
+    """Whether a tensor can be an optimizer's state of a parameter: a count >= 1, or a mean for each weight."""
     if key == "step":
         return tensor.shape == () and tensor.dtype == float32 and 1 <= float(tensor) < inf
     return tensor.shape == parameter.shape and tensor.dtype == parameter.dtype

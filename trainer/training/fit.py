@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 
 from trainer.core.config import Config
 from trainer.core.device import Runtime
@@ -103,6 +104,7 @@ def _prepare(
     why: str,
 ) -> tuple[Loop, int]:
     """The loop at its first position, or where the run stopped, and the number of parameters."""
+    config = replace(config, precision=runtime.precision(config.precision))
     data = open_demonstrations(dataset, config)
     check_held_out(dataset, data.contract)
     known = Description.read(run.config).knowledge if resume and run.config.exists() else None

@@ -38,6 +38,7 @@ from trainer.training.checkpoint import (
     part,
     save_checkpoint,
 )
+from trainer.training.optimizer import Optimizer
 from trainer.training.run import RunFolder
 from trainer.training.validation import Validation, validate
 
@@ -48,18 +49,19 @@ Ending = Literal["", "updates", "epochs", "perfection", "patience"]  # why a run
 
 
 def learning_rate(config: Config, epochs: float, updates: int) -> float:
-    """Cosine annealing with warm restarts, at a point of the run.
+    """A warm-up, and cosine annealing with warm restarts, at a point of the run.
 
     >>> config = Config(restart=32, learning_rate=1.0)
     >>> [round(learning_rate(config, epochs, 0), 3) for epochs in (0, 16, 31.9, 32, 48)]
     [1.0, 0.5, 0.0, 1.0, 0.5]
     """
+    highest = config.learning_rate * min(1, (updates + 1) / max(config.warm_up, 1))
     if config.schedule == "constant":
-        return config.learning_rate
+        return highest
     if config.rate_every == "epoch":
         epochs = math.floor(epochs)
     cycle = (epochs % config.restart) / config.restart if config.restart else min(updates / config.updates, 1)
-    return config.learning_rate * (1 + math.cos(math.pi * cycle)) / 2
+    return highest * (1 + math.cos(math.pi * cycle)) / 2
 
 
 def slot_weights(accuracy: Tensor) -> Tensor:
@@ -120,7 +122,7 @@ class Loop:
         self.model, self.sampler, self.validation = model.to(runtime.device), sampler, validation
         self.runtime, self.reporter, self.save_every = runtime, reporter, save_every
         self.environment = rules_of(contract, runtime.device)
-        self.optimizer = torch.optim.AdamW(model.parameter_groups(config), lr=config.learning_rate, fused=True)
+        self.optimizer = Optimizer(model.parameter_groups(config), config.learning_rate)
         slots = model.targets
         self.adaptive = config.adaptive == "on" or (config.adaptive == "auto" and slots > 2)
         self.weights = torch.full((slots,), 1 / slots, device=runtime.device)

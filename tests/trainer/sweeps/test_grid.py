@@ -28,6 +28,16 @@ def test_a_grid_is_every_combination_one_seed_after_the_other(insert, tmp_path):
     assert read_sweep(write_file(tmp_path, insert), preset_name="paper").cells[0].preset == "paper"
 
 
+def test_some_cells_can_be_chosen_by_their_names(insert, tmp_path):
+    sweep = read_sweep(write_file(tmp_path, insert))
+    assert sweep.only(()).cells == sweep.cells
+    assert [cell.name for cell in sweep.only(("/ar+ta/seed-1", "nar")).cells] == [
+        "aor/nar-star+ta/seed-0", "aor/ar+ta/seed-1", "aor/nar-star+ta/seed-1",
+    ]  # fmt: skip
+    with pytest.raises(TrainerError, match="no cell has 'planner' in its name; --plan lists them"):
+        sweep.only(("nar", "planner"))
+
+
 def test_a_label_keeps_cells_apart_that_differ_in_settings_alone(insert, tmp_path):
     more = '[[grid]]\ntasks = ["aor"]\nmodels = ["planner"]\nta = [true]\nseeds = [0]\npreset = "fast"\n'
     labelled = 'label = "greedy slots"\nsettings = {{ beam = 1, confidence = false }}\n'

@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from tests.trainer.reference import pairs_of, small_dataset, write_dataset
 from tests.trainer.runs import QUIET, Stop, Stopper, same, story, weights
 from trainer.agents.agent import Agent
+from trainer.core import device
 from trainer.core.config import Config
 from trainer.core.device import Runtime
 from trainer.core.errors import BadData, Failed, FolderConflict, Interrupted, InvalidConfig, TrainerError
@@ -67,7 +68,9 @@ def test_one_seed_one_result_and_another_seed_another(tmp_path, changes):
     assert not same(weights(tmp_path / "a"), weights(tmp_path / "c"))
 
 
-@pytest.mark.parametrize("changes", [{"epoch": "pairs"}, {}, {"stream": True, "stream_rows": 150}])
+@pytest.mark.parametrize(
+    "changes", [{"epoch": "pairs"}, {"optimizer": "muon", "warm_up": 3}, {"stream": True, "stream_rows": 150}]
+)
 def test_resuming_from_any_update_ends_with_the_same_bits(tmp_path, changes):
     data = small_dataset(tmp_path / "data", "edit", shards=2, row_group_size=60)
     whole = train_run(data, tiny(**changes), tmp_path / "whole", **QUIET, save_every=4)
@@ -313,6 +316,16 @@ def test_bf16_trains(insert, tmp_path):
     assert all(torch.isfinite(tensor).all() for tensor in weights(tmp_path / "run").values())
 
 
+@pytest.mark.parametrize("computes", [False, True])
+def test_precision_auto_is_what_the_processor_computes(insert, tmp_path, monkeypatch, computes):
+    monkeypatch.setattr(device, "computes_bf16", lambda: computes)
+    chosen = "bf16" if computes else "fp32"
+    for name, precision in (("auto", "auto"), ("chosen", chosen)):
+        train_run(insert, tiny(precision=precision, epochs=1), tmp_path / name, **QUIET)
+    assert json.loads((tmp_path / "auto" / "config.json").read_text())["config"]["precision"] == chosen
+    assert same(weights(tmp_path / "auto"), weights(tmp_path / "chosen"))
+
+
 def test_adaptive_weights_follow_the_errors(datasets, tmp_path):
     for design, adapts in (("insert", False), ("edit", True)):
         train_run(datasets[design], tiny(epochs=2), tmp_path / design, **QUIET)
@@ -329,6 +342,8 @@ def test_the_cosine_restarts():
     assert [learning_rate(config, epoch, 0) for epoch in (0, 2, 4, 6)] == pytest.approx([2, 1, 2, 1])
     once = Config(restart=0, updates=10, learning_rate=2.0)
     assert [learning_rate(once, 0, updates) for updates in (0, 5, 10)] == pytest.approx([2, 1, 0])
+    warm = Config(warm_up=4, schedule="constant", learning_rate=2.0)
+    assert [learning_rate(warm, 0, updates) for updates in (0, 1, 3, 9)] == [0.5, 1, 2, 2]
 
 
 def test_an_epoch_of_steps_is_every_unique_step_once(insert):

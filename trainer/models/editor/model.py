@@ -63,8 +63,8 @@ class Editor(Policy):
     }
     gpu_settings: ClassVar[dict[str, Any]] = {"precision": "bf16"}
     unread: ClassVar[frozenset[str]] = PLANNING | {
-        "init", "teacher_forcing", "teacher_draw", "epoch", "lengths", "last_batch", "restart", "rate_every",
-        "adaptive", "adaptive_scale", "stream_rows",
+        "init", "teacher_forcing", "teacher_draw", "epoch", "lengths", "last_batch", "optimizer", "restart",
+        "warm_up", "rate_every", "adaptive", "adaptive_scale", "stream_rows",
     }  # fmt: skip
 
     bar: Tensor  # how certain an edit must be, chosen in validation; 0: more than that nothing is left to edit
