@@ -1,4 +1,4 @@
-"""An update of NAR* on AES against the plain way: packed batches of all lengths, fp32, PyTorch's usual AdamW and memory.
+"""An update of NAR* on AES against the plain way: packed batches of all lengths in fp32, PyTorch's usual AdamW.
 
 Both run in processes of their own, in turns: how memory is kept is a setting of a process. ``python -m
 tests.bench.update DATA HOW WIDTH BATCH UPDATES`` prints the milliseconds of an update on one core.
