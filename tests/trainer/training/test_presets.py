@@ -62,6 +62,9 @@ def test_the_earlier_works_agent_keeps_its_learning_rate():
         assert [preset(name, model=model).learning_rate for name in ("paper", "released")] == [1e-4, 1e-4]
         assert preset("paper", model=model, learning_rate=0.5).learning_rate == 0.5
         assert preset("core-hours", model=model).learning_rate == preset("core-hours").learning_rate
+        assert [preset(name, model=model).schedule for name in ("paper", "released", "core-hours")] == [
+            "constant", "constant", "cosine",
+        ]  # fmt: skip
     assert preset("paper", model="ar").learning_rate == 1e-3
 
 
