@@ -1,4 +1,7 @@
-"""What the agents for text share: an encoder, the edits that they may make, and how certain these must be."""
+"""What the agents for text share: an encoder, the edits that they may make, and how certain these must be.
+
+Axes: b batch, m state, d width, e edits.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 from msgspec.structs import replace
 from torch import Tensor, nn
+from torch.nn import functional
 
 from trainer.core.config import Config
 from trainer.core.device import Runtime
@@ -72,6 +76,7 @@ class Corrector(Policy):
         else:
             self.encoder = PretrainedEncoder(contract, knowledge.encoder, knowledge.tokenizer)
         self.phrases = Phrases(contract, self.encoder.width, PHRASES * config.dropout)
+        self.between = nn.Linear(2 * self.encoder.width, self.encoder.width)
         self.dropout = nn.Dropout(config.dropout)
 
     # What it needs of its data
@@ -123,6 +128,13 @@ class Corrector(Policy):
             {"params": rest, "weight_decay": config.weight_decay},
             {"params": [*self.encoder.parameters()], "weight_decay": config.weight_decay, "scale": RATE},
         ]
+
+    def read(self, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What the encoder says (b, m + 2, d), and what is known of the gaps (b, m + 1, d) and the tokens (b, m, d)."""
+        found = self.dropout(self.encoder(states, lengths))
+        gaps = functional.gelu(self.between(torch.cat((found[:, :-1], found[:, 1:]), -1)))
+        across, around = self.phrases(states, lengths)
+        return found, gaps + across, found[:, 1:-1] + around
 
     def judge(self, scores: Tensor, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
         return scores[..., 0], scores[..., 1] > 0

@@ -34,7 +34,6 @@ class Editor(Corrector):
     def __init__(self, config: Config, contract: OpenContract, knowledge: EditorKnowledge) -> None:
         super().__init__(config, contract, knowledge)
         width = self.encoder.width
-        self.between = nn.Linear(2 * width, width)
         self.look, self.done = nn.Linear(width, width), nn.Linear(width, 2)
         self.gap_kind = nn.Linear(width, 2)
         self.token_kind = nn.Linear(width, self.classes.token_classes)
@@ -56,13 +55,10 @@ class Editor(Corrector):
         Where that is certain and the place is not, as for a misspelt word, the most probable place is edited.
         """
         lengths = lengths.to(states.device)
-        found = self.dropout(self.encoder(states, lengths))  # (b, m + 2, d)
-        gaps = functional.gelu(self.between(torch.cat((found[:, :-1], found[:, 1:]), -1)))
+        found, gaps, tokens = self.read(states, lengths)
         real = torch.arange(found.shape[1], device=states.device) <= lengths[:, None] + 1
         seen = self.look(found).masked_fill(~real[..., None], -torch.inf).amax(1)
-        tokens = found[:, 1:-1]
-        across, around = self.phrases(states, lengths)
-        return gaps + across, tokens + around, self.done(functional.gelu(seen)).float().log_softmax(-1)
+        return gaps, tokens, self.done(functional.gelu(seen)).float().log_softmax(-1)
 
     def words(self, gaps: Tensor, tokens: Tensor, writes: Tensor) -> Tensor:
         """Log-probabilities (e, words) of what edits write: of each its row, place, whether it is a gap, its class."""
