@@ -5,6 +5,7 @@ Axes: b batch, m state, s slots (the beginning, then the tokens), r slots of all
 
 from __future__ import annotations
 
+from math import log
 from typing import ClassVar
 
 import torch
@@ -25,11 +26,15 @@ from trainer.models.editor.tags import DELETE, FIRST, KEEP, TaggerKnowledge, Tag
 from trainer.models.editor.trajectories import EditorBatch, Trajectories, decode_edits
 from trainer.models.policy import Knowledge
 
+KEPT = 20  # times as probable as all other tags together before training, which else spends its time on that
 AT_ONCE = 4096  # slots whose chances of all tags are in memory
 
 
 class Tagger(Corrector):
-    """Tags every token of a text at once, and again until nothing changes."""
+    """Tags every token of a text at once, and again until nothing changes.
+
+    As in GECToR a second head says which tokens are wrong. Encoder, examples and edits are the editor's.
+    """
 
     about: ClassVar[str] = "tags all tokens of any text at once, in rounds; the baseline beside the editor (GECToR)"
     knowledge_type: ClassVar[type[EditorKnowledge]] = TaggerKnowledge
@@ -37,7 +42,10 @@ class Tagger(Corrector):
     def __init__(self, config: Config, contract: OpenContract, knowledge: TaggerKnowledge) -> None:
         super().__init__(config, contract, knowledge)
         self.tags = Tags(self.classes, knowledge.tags)
-        self.tag, self.wrong = nn.Linear(self.encoder.width, len(self.tags)), nn.Linear(self.encoder.width, 2)
+        width = self.encoder.width
+        self.tag, self.wrong = nn.Linear(width, len(self.tags)), nn.Linear(width, 2)
+        with torch.no_grad():
+            self.tag.bias[KEEP] = log(KEPT * len(self.tags))
 
     @classmethod
     def study(

@@ -141,6 +141,14 @@ def test_tags_are_the_edits_that_fit_into_one_round(tmp_path):
     assert kinds == {KEEP, DELETE, FIRST}
 
 
+@torch.inference_mode()
+def test_before_training_hardly_anything_is_edited(tmp_path):
+    _, _, model = build(write(tmp_path / "data", sentences(40), sentences(50)[40:]))
+    states = torch.arange(1, 9)[None]
+    keep = model.certainty(*model.slots(states, torch.tensor([8])))[3].exp()
+    assert keep.mean() > 0.8 and model.decide(states, torch.tensor([8])).actions.tolist() == [[model.classes.done]]
+
+
 def test_what_does_not_fit_waits_and_what_no_tag_makes_is_told_apart(tmp_path):
     _, _, model = build(write(tmp_path / "data", sentences(40), sentences(50)[40:]))
     big, small, full, new = (model.contract.word_id(word) for word in ("I", "i", ".", "zebra"))
