@@ -96,12 +96,12 @@ class Agent:
         return self.play(texts, edits_per_round=edits_per_round)
 
     def check_round(self, edits: int) -> None:
-        """Refuse several edits a round for an agent that decides on one."""
+        """Refuse a number of edits a round for an agent that does not let others choose it."""
         if edits < 1:
             raise InvalidConfig(f"edits_per_round: expected int >= 1, got {edits}")
         if edits > 1 and not self.policy.several:
             name = self.description.config.model
-            raise InvalidConfig(f"{name} decides on one edit a round; --edits-per-round is for the model editor")
+            raise InvalidConfig(f"--edits-per-round is for the model editor, not for {name}")
 
     def play(self, texts: Sequence[str], moves: bool = True, edits_per_round: int = 1) -> list[Game]:
         """A game for each text; without ``moves`` nobody writes down how it went.

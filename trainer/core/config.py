@@ -25,10 +25,10 @@ ROUNDS, SAMPLES = 3, 8  # of practice, unless told otherwise
 # The zoo by name, for a command line that does not wait for PyTorch; ``trainer.models.zoo`` has the classes.
 MODEL_NAMES = (
     "ar", "ar-star", "nar", "nar-star", "linear", "decoder0", "shared-d2", "end2end", "tagging", "recurrence",
-    "recurrence-star", "planner", "editor",
+    "recurrence-star", "planner", "editor", "tagger",
 )  # fmt: skip
 # Settings belong together; those that say nothing are about training.
-GROUPS = ("Data", "Model", "Training", "Planner only", "Editor only")
+GROUPS = ("Data", "Model", "Training", "Planner only", "Editor and tagger only")
 DATA, MODEL, TRAINING, PLANNER, EDITOR = ({"group": name} for name in GROUPS)
 
 

@@ -29,7 +29,7 @@ from trainer.game.play import Decision
 
 PLANNING = frozenset(("view", "beam", "auxiliary", "confidence", "tokens"))  # settings that are the planner's alone
 
-EDITING = frozenset(("encoder",))  # and the editor's
+EDITING = frozenset(("encoder",))  # and those of the agents for text
 
 
 class Knowledge(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from trainer.data.dataset import Dataset
 from trainer.data.demonstrations import Demonstrations
 from trainer.models.baselines import End2end, Recurrence, RecurrenceStar, Tagging
 from trainer.models.editor.model import Editor
+from trainer.models.editor.tagger import Tagger
 from trainer.models.paper import Ar, ArStar, Decoder0, Linear, Nar, NarStar, SharedD2
 from trainer.models.planner.model import Planner
 from trainer.models.policy import Knowledge, Policy
@@ -31,6 +32,7 @@ MODELS: dict[str, type[Policy]] = {
     "recurrence-star": RecurrenceStar,
     "planner": Planner,
     "editor": Editor,
+    "tagger": Tagger,
 }
 
 

@@ -184,7 +184,7 @@ def completions(group, *words, incomplete=""):
 def test_the_help_of_fit_has_groups_defaults_and_choices():
     page = call("fit", "--help").stdout
     groups = re.findall(r"^(\w[\w ]*):$", page, flags=re.MULTILINE)
-    assert groups == ["Options", "Data", "Model", "Training", "Planner only", "Editor only"]
+    assert groups == ["Options", "Data", "Model", "Training", "Planner only", "Editor and tagger only"]
     assert "\nOptions:\n  --" in page  # DATA is in the usage
     assert tuple(MODELS) == MODEL_NAMES and f"--model [{'|'.join(MODELS)}]" in " ".join(page.split())
     assert {one.name for one in settings() if one.group == "Planner only"} == PLANNING

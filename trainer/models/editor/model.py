@@ -5,83 +5,35 @@ Axes: b batch, m state, d width, n action, k edits of a round, e edits that writ
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
-from msgspec.structs import replace
 from torch import Tensor, nn
 from torch.nn import functional
 
 from trainer.core.config import Config
-from trainer.core.device import Runtime, many_shapes
-from trainer.core.errors import InvalidConfig
-from trainer.data.batches import TrainingBatch
-from trainer.data.contract import Contract, OpenContract
-from trainer.data.demonstrations import Demonstrations
-from trainer.data.encode import Batch, Steps
+from trainer.core.device import many_shapes
+from trainer.data.contract import OpenContract
+from trainer.data.encode import Batch
 from trainer.game.play import Decision
-from trainer.game.replay import check_trajectories
-from trainer.models.editor.certainty import best_bar, pick
-from trainer.models.editor.edits import Edit, EditClasses, EditorKnowledge, check_spans
-from trainer.models.editor.encoder import SmallEncoder
-from trainer.models.editor.phrases import Phrases
-from trainer.models.editor.pretrained import RATE, PretrainedEncoder, describe
-from trainer.models.editor.sampler import EditorSampler
-from trainer.models.editor.trajectories import IGNORED, Trajectories, decode_edits, read_edits, written_words
-from trainer.models.editor.variants import worth_having
-from trainer.models.policy import PLANNING, Knowledge, Policy
+from trainer.models.editor.certainty import pick
+from trainer.models.editor.corrector import Corrector
+from trainer.models.editor.edits import Edit, EditorKnowledge
+from trainer.models.editor.trajectories import IGNORED, EditorBatch, decode_edits
 
-PASSES, LEAST_UPDATES = 20, 2000  # over the trajectories, where no number of updates is given
 SURE = 0.5  # an edit that is not the most probable one must be more probable than this
-LEAST = 0.02  # the lowest bar
-PHRASES = 3  # times as many phrases are dropped as features
 CHOICES = 16  # words that are tried in turn: some would change nothing
 
 
-class Editor(Policy):
+class Editor(Corrector):
     """Points at places to edit, in text of any words and any length."""
 
     about: ClassVar[str] = "points at places of any text and rewrites them; the agent for sentences"
-    streamable: ClassVar[bool] = False
-    practises: ClassVar[bool] = False  # its states are of any words: there is nothing to sample batches of ids from
     several: ClassVar[bool] = True
-    contract_type: ClassVar[type[Contract]] = OpenContract
-    knowledge_type: ClassVar[type[EditorKnowledge]] = EditorKnowledge
-    group: ClassVar[int] = 64
-    settings: ClassVar[dict[str, Any]] = {
-        "width": 128,
-        "dropout": 0.1,
-        "batch": 64,
-        "learning_rate": 1e-3,
-        "weight_decay": 0.01,
-        "train_on": "expert",
-        "updates": 0,
-        "restart": 32,
-        "clip": 1.0,
-        "select": "edits",
-        "adaptive": "off",
-    }
-    gpu_settings: ClassVar[dict[str, Any]] = {"precision": "bf16"}
-    unread: ClassVar[frozenset[str]] = PLANNING | {
-        "init", "teacher_forcing", "teacher_draw", "epoch", "lengths", "last_batch", "optimizer", "restart",
-        "warm_up", "rate_every", "adaptive", "adaptive_scale", "stream_rows",
-    }  # fmt: skip
-
-    bar: Tensor  # how certain an edit must be, chosen in validation; 0: more than that nothing is left to edit
 
     def __init__(self, config: Config, contract: OpenContract, knowledge: EditorKnowledge) -> None:
-        super().__init__()
-        self.contract, self.classes = contract, EditClasses(contract, knowledge)
-        self.tunes = config.select == "edits" and contract.sentences
-        self.register_buffer("bar", torch.tensor(0.5 if self.tunes else 0.0))
-        self.encoder: SmallEncoder | PretrainedEncoder
-        if knowledge.encoder is None:
-            self.encoder = SmallEncoder(contract, config.width, config.layers, config.dropout)
-        else:
-            self.encoder = PretrainedEncoder(contract, knowledge.encoder, knowledge.tokenizer)
+        super().__init__(config, contract, knowledge)
         width = self.encoder.width
-        self.phrases = Phrases(contract, width, PHRASES * config.dropout)
-        self.between = nn.Linear(2 * width, width)
         self.look, self.done = nn.Linear(width, width), nn.Linear(width, 2)
         self.gap_kind = nn.Linear(width, 2)
         self.token_kind = nn.Linear(width, self.classes.token_classes)
@@ -89,57 +41,8 @@ class Editor(Policy):
         self.ask = nn.Linear(width, width)
         self.normed = nn.LayerNorm(width)
         self.word = nn.Linear(width, self.classes.word_classes)
-        self.dropout = nn.Dropout(config.dropout)
-
-    # What it needs of its data
-
-    @classmethod
-    def study(
-        cls, data: Demonstrations, config: Config, known: Knowledge | None = None
-    ) -> tuple[Config, Knowledge | None]:
-        config, _ = super().study(data, config)
-        for name in ("width", "layers") if config.encoder else ():
-            if getattr(config, name) != getattr(Config(**cls.settings), name):
-                raise InvalidConfig(f"field {name}: the encoder {config.encoder} decides; leave it out")
-        contract = data.contract
-        if not isinstance(contract, OpenContract) or contract.game != "edits":
-            raise InvalidConfig(f"{config.model} plays edits, the data shows {contract.game}")
-        check_trajectories(data.steps, contract, data.where)
-        edits = read_edits(data.steps, contract)
-        span = check_spans([edit for edit in edits if edit]) if "left" in contract.slots else 0
-        variants = worth_having(written_words(data.steps, contract, edits))
-        updates = config.updates or max(PASSES * data.steps.trajectories // config.batch, LEAST_UPDATES)
-        if not config.encoder:
-            encoder, tokenizer = None, 0
-        elif isinstance(known, EditorKnowledge):  # of a run that is resumed: its encoder need not be there any more
-            encoder, tokenizer = known.encoder, known.tokenizer
-        else:
-            encoder, found = describe(config.encoder)
-            tokenizer = len(found)
-        return replace(config, updates=updates), EditorKnowledge(variants, span, encoder, tokenizer)
-
-    def sampler(self, data: Demonstrations, config: Config, runtime: Runtime) -> EditorSampler:
-        return EditorSampler(self.classes, data.steps, config, runtime)
 
     # What the loop asks
-
-    def initialise(self, config: Config) -> None:
-        if isinstance(self.encoder, PretrainedEncoder):
-            self.encoder.fill(config.encoder)
-
-    @property
-    def has_unused(self) -> bool:
-        return isinstance(self.encoder, PretrainedEncoder)  # many have a pooler, which nobody asks
-
-    def parameter_groups(self, config: Config) -> list[dict[str, Any]]:
-        if not isinstance(self.encoder, PretrainedEncoder):
-            return super().parameter_groups(config)
-        own = {id(parameter) for parameter in self.encoder.parameters()}
-        rest = [parameter for parameter in self.parameters() if id(parameter) not in own]
-        return [
-            {"params": rest, "weight_decay": config.weight_decay},
-            {"params": [*self.encoder.parameters()], "weight_decay": config.weight_decay, "scale": RATE},
-        ]
 
     @property
     def targets(self) -> int:
@@ -152,13 +55,10 @@ class Editor(Policy):
         Where that is certain and the place is not, as for a misspelt word, the most probable place is edited.
         """
         lengths = lengths.to(states.device)
-        found = self.dropout(self.encoder(states, lengths))  # (b, m + 2, d)
-        gaps = functional.gelu(self.between(torch.cat((found[:, :-1], found[:, 1:]), -1)))
+        found, gaps, tokens = self.read(states, lengths)
         real = torch.arange(found.shape[1], device=states.device) <= lengths[:, None] + 1
         seen = self.look(found).masked_fill(~real[..., None], -torch.inf).amax(1)
-        tokens = found[:, 1:-1]
-        across, around = self.phrases(states, lengths)
-        return gaps + across, tokens + around, self.done(functional.gelu(seen)).float().log_softmax(-1)
+        return gaps, tokens, self.done(functional.gelu(seen)).float().log_softmax(-1)
 
     def words(self, gaps: Tensor, tokens: Tensor, writes: Tensor) -> Tensor:
         """Log-probabilities (e, words) of what edits write: of each its row, place, whether it is a gap, its class."""
@@ -200,9 +100,6 @@ class Editor(Policy):
         losses = torch.stack((loss, word_loss, work_loss))
         all_right = torch.stack((right, wrong == 0, done.argmax(1) == finished)).float()
         return torch.stack((losses.T, all_right.T), -1)
-
-    def judge(self, scores: Tensor, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
-        return scores[..., 0], scores[..., 1] > 0
 
     def assess(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """As it would play: an expert's action is right if it is one of the edits that the editor would make."""
@@ -283,22 +180,9 @@ class Editor(Policy):
         writing = self.classes.writing(edits[:, 2], edits[:, 3])
         return edits, (there[rows, places] + torch.where(writing, said, 0.0)).exp(), answers
 
-    @torch.inference_mode()
-    def tune(self, steps: Steps) -> dict[str, float]:
-        """Set the bar with the highest F0.5 of the edits of held-out sources, all made at once."""
-        if not self.tunes:
-            return {}
-        shown = Trajectories(self.classes, steps)
-        self.bar.fill_(LEAST)
-        found = []
-        for some in shown.sources(self.group):
-            batch = shown.batch(some).to(self.bar.device)
-            edits, certain, answers = self.propose(*self.places(batch.states, batch.lengths)[:3])
-            right = batch.right(edits, self.classes.writing(edits[:, 2], edits[:, 3]), answers)
-            found.append((certain.cpu(), right.cpu()))
-        certain, right = (torch.cat(column) for column in zip(*found, strict=True))
-        self.bar.fill_(best_bar(certain, right, shown.count))
-        return {"bar": round(float(self.bar), 4)}
+    def proposed(self, batch: EditorBatch) -> tuple[Tensor, Tensor]:
+        edits, certain, answers = self.propose(*self.places(batch.states, batch.lengths)[:3])
+        return certain, batch.right(edits, self.classes.writing(edits[:, 2], edits[:, 3]), answers)
 
     @torch.inference_mode()
     def decide(self, states: Tensor, lengths: Tensor, edits: int = 1) -> Decision:
@@ -324,20 +208,3 @@ class Editor(Policy):
                     chosen[row].append((edit._replace(new=new), chance, sayable))
                     break
         return self.decision(chosen, done[:, 1].exp().tolist(), states.device)
-
-    def decision(
-        self, found: list[list[tuple[Edit, float, float]]], calm: list[float], device: torch.device
-    ) -> Decision:
-        """Edits with the chances of their places and words, as actions; DONE for a state without any."""
-        most, slots = max(1, *map(len, found)), self.contract.slots
-        actions = torch.zeros(len(found), most, len(slots), dtype=torch.long)
-        chances = torch.ones(actions.shape)
-        for row, edits in enumerate(found):
-            edits.sort(key=lambda one: -one[0].start)
-            for turn, (edit, place, word) in enumerate(edits):
-                actions[row, turn] = torch.tensor(self.classes.action(edit))
-                chances[row, turn] = torch.tensor([word if name == "token" else place for name in slots])
-            if not edits:
-                actions[row, 0], chances[row, 0] = torch.tensor(self.classes.done), calm[row]
-        counts = torch.tensor([max(len(edits), 1) for edits in found])
-        return Decision(actions.to(device), chances.to(device), counts.to(device))

@@ -16,7 +16,7 @@ from trainer.data.batches import InvalidPosition, Update
 from trainer.data.encode import Steps
 from trainer.models.editor.edits import EditClasses, made, remaining
 from trainer.models.editor.errors import Errors
-from trainer.models.editor.trajectories import Example, Trajectories
+from trainer.models.editor.trajectories import EditorBatch, Example, Trajectories
 
 EPOCH = 500  # updates between two validations
 POOL = 32  # batches that are sorted by length together
@@ -56,7 +56,7 @@ class EditorSampler:
             draw = generator(self.config.seed, "states", number)
             late = torch.rand(len(rows), generator=draw).tolist()
             seen = [self.example(row, how, draw) for row, how in zip(rows.tolist(), late, strict=True)]
-            batch = self.shown.batch(seen, rank, world)
+            batch = EditorBatch.of(self.shown.classes, seen, rank, world)
             share = len(batch.states) * world / len(rows) if rank < len(rows) else 0.0
             yield Update(batch, 0, at, at / count, share, self.rate(number))
 

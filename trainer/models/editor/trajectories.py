@@ -32,6 +32,29 @@ class EditorBatch:
     writes: Tensor  # (e, 4) row, place, whether it is a gap, class of the edit
     answers: Tensor  # (e) the class of the word
 
+    @classmethod
+    def of(cls, classes: EditClasses, examples: list[Example], rank: int = 0, world: int = 1) -> EditorBatch:
+        """What to say of some states; of these a rank's part. A rank without any takes the first, with no weight."""
+        mine = examples[rank::world] or examples[:1]
+        lengths = torch.tensor([len(state) for state, _ in mine])
+        width = max(int(lengths.max()), 1)
+        states = torch.zeros(len(mine), width, dtype=torch.long)
+        place = torch.arange(width + 1)
+        gaps = torch.zeros(len(mine), width + 1, dtype=torch.long).masked_fill(place > lengths[:, None], IGNORED)
+        tokens = torch.zeros_like(states).masked_fill(place[:-1] >= lengths[:, None], IGNORED)
+        writes: list[tuple[int, int, int, int]] = []
+        answers: list[int] = []
+        for row, (state, edits) in enumerate(mine):
+            states[row, : len(state)] = torch.tensor(state, dtype=torch.long)
+            for edit in edits:
+                kind, gap = classes.kind(edit) or 0, edit.start == edit.stop  # training's own edits have a class
+                (gaps if gap else tokens)[row, edit.start] = kind
+                if edit.new is not None and (answer := classes.answer(edit, state)) >= 0:
+                    writes.append((row, edit.start, gap, kind))
+                    answers.append(answer)
+        table = torch.tensor(writes, dtype=torch.long).view(-1, 4)
+        return cls(states, lengths, gaps, tokens, table, torch.tensor(answers, dtype=torch.long))
+
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         return self.states, self.lengths, self.gaps, self.tokens, self.writes, self.answers
@@ -117,29 +140,6 @@ class Trajectories:
         row = self.steps.state_of[step]
         ids: list[int] = self.steps.states[row, : self.steps.lengths[row]].tolist()
         return ids
-
-    def batch(self, examples: list[Example], rank: int = 0, world: int = 1) -> EditorBatch:
-        """What to say of some states; of these a rank's part. A rank without any takes the first, with no weight."""
-        classes = self.classes
-        mine = examples[rank::world] or examples[:1]
-        lengths = torch.tensor([len(state) for state, _ in mine])
-        width = max(int(lengths.max()), 1)
-        states = torch.zeros(len(mine), width, dtype=torch.long)
-        place = torch.arange(width + 1)
-        gaps = torch.zeros(len(mine), width + 1, dtype=torch.long).masked_fill(place > lengths[:, None], IGNORED)
-        tokens = torch.zeros_like(states).masked_fill(place[:-1] >= lengths[:, None], IGNORED)
-        writes: list[tuple[int, int, int, int]] = []
-        answers: list[int] = []
-        for row, (state, edits) in enumerate(mine):
-            states[row, : len(state)] = torch.tensor(state, dtype=torch.long)
-            for edit in edits:
-                kind, gap = classes.kind(edit) or 0, edit.start == edit.stop  # training's own edits have a class
-                (gaps if gap else tokens)[row, edit.start] = kind
-                if edit.new is not None and (answer := classes.answer(edit, state)) >= 0:
-                    writes.append((row, edit.start, gap, kind))
-                    answers.append(answer)
-        table = torch.tensor(writes, dtype=torch.long).view(-1, 4)
-        return EditorBatch(states, lengths, gaps, tokens, table, torch.tensor(answers, dtype=torch.long))
 
 
 def written_words(

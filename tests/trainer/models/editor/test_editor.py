@@ -264,4 +264,4 @@ def test_edits_per_round_on_the_command_line(corrector, tmp_path):
     data = write_dataset(tmp_path / "data", "edit", {"train": pairs, "validation": pairs})
     train_run(data, preset("fast", updates=2), tmp_path / "planner", **QUIET)
     done = CliRunner().invoke(main, ["edit", str(tmp_path / "planner"), "2", "--edits-per-round", "2"])
-    assert done.exit_code == 2 and "planner decides on one edit a round" in done.stderr
+    assert done.exit_code == 2 and "--edits-per-round is for the model editor, not for planner" in done.stderr

@@ -1,4 +1,4 @@
-"""An editor with a pretrained encoder: trained, resumed, published and loaded; the encoder is needed only at first."""
+"""Agents with a pretrained encoder: trained, resumed, published and loaded; the encoder is needed only at first."""
 
 import json
 import shutil
@@ -56,8 +56,8 @@ def data(tmp_path_factory):
     return write_dataset(tmp_path_factory.mktemp("texts") / "data", "edit", splits, arithmetic=False)
 
 
-def config(encoder, **changes):
-    return preset("cpu", model="editor", encoder=str(encoder), batch=8, learning_rate=1e-3, **changes)
+def config(encoder, model="editor", **changes):
+    return preset("cpu", model=model, encoder=str(encoder), batch=8, learning_rate=1e-3, **changes)
 
 
 def build(data, encoder):
@@ -108,10 +108,11 @@ def weights_of(folder):
     return transformers.AutoModel.from_pretrained(folder).state_dict()
 
 
-def test_resumed_published_and_loaded_without_the_encoder(data, encoder, tmp_path):
+@pytest.mark.parametrize("model", ["editor", "tagger"])
+def test_resumed_published_and_loaded_without_the_encoder(data, encoder, tmp_path, model):
     place = tmp_path / "encoder"
     shutil.copytree(encoder, place)
-    chosen = config(place, updates=8, dropout=0.2)
+    chosen = config(place, model, updates=8, dropout=0.2)
     train_run(data, chosen, tmp_path / "whole", **QUIET, save_every=3)
     with pytest.raises(Stop):
         train_run(data, chosen, tmp_path / "cut", device="cpu", reporter=Stopper(5), save_every=3)
