@@ -5,7 +5,7 @@ Axes: b batch, m state, n action, d width, v action vocabulary.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -14,8 +14,6 @@ from trainer.core.config import Config
 from trainer.data.contract import Contract
 from trainer.models.layers import Encoder
 from trainer.models.policy import Policy
-
-BETAS = (0.9, 0.98)  # of AdamW beside Muon
 
 
 def matrices(module: nn.Module, width: int) -> list[Tensor]:
@@ -56,15 +54,8 @@ class Encoded(Policy):
         with torch.no_grad():
             self.encoder.embed.weight[0].zero_()
 
-    def parameter_groups(self, config: Config) -> list[dict[str, Any]]:
-        groups = super().parameter_groups(config)
-        if config.optimizer == "adamw":
-            return groups
-        hidden = [matrix for module in self.modules() for matrix in matrices(module, self.width)]
-        chosen = {id(matrix) for matrix in hidden}
-        rest = [parameter for parameter in self.parameters() if id(parameter) not in chosen]
-        decay = {"weight_decay": config.weight_decay}
-        return [{"params": rest, "betas": BETAS} | decay, {"params": hidden, "orthogonal": True} | decay]
+    def hidden_matrices(self) -> list[Tensor]:
+        return [matrix for module in self.modules() for matrix in matrices(module, self.width)]
 
     @property
     def targets(self) -> int:

@@ -32,6 +32,9 @@ PLANNING = frozenset(("view", "beam", "auxiliary", "confidence", "tokens"))  # s
 EDITING = frozenset(("encoder",))  # and those of the agents for text
 
 
+BETAS = (0.9, 0.98)  # of AdamW beside Muon
+
+
 class Knowledge(msgspec.Struct, frozen=True):
     """What a model must know of its data besides the contract to be built; kept in ``config.json``."""
 
@@ -113,7 +116,17 @@ class Policy(nn.Module):
 
     def parameter_groups(self, config: Config) -> list[dict[str, Any]]:
         """The optimizer's groups of parameters."""
-        return [{"params": [*self.parameters()], "weight_decay": config.weight_decay}]
+        decay = {"weight_decay": config.weight_decay}
+        if config.optimizer == "adamw":
+            return [{"params": [*self.parameters()]} | decay]
+        hidden = self.hidden_matrices()
+        chosen = {id(matrix) for matrix in hidden}
+        rest = [parameter for parameter in self.parameters() if id(parameter) not in chosen]
+        return [{"params": rest, "betas": BETAS} | decay, {"params": hidden, "orthogonal": True} | decay]
+
+    def hidden_matrices(self) -> list[Tensor]:
+        """The matrices that lead from hidden values to hidden values: Muon makes their updates orthogonal."""
+        raise NotImplementedError
 
     def initialise(self, config: Config) -> None:
         """Replace the initial weights that PyTorch gave the layers, where the config asks for it."""

@@ -59,7 +59,7 @@ class Corrector(Policy):
     }
     gpu_settings: ClassVar[dict[str, Any]] = {"precision": "bf16"}
     unread: ClassVar[frozenset[str]] = PLANNING | {
-        "init", "teacher_forcing", "teacher_draw", "epoch", "lengths", "last_batch", "optimizer", "restart",
+        "init", "teacher_forcing", "teacher_draw", "epoch", "lengths", "last_batch", "restart",
         "warm_up", "rate_every", "adaptive", "adaptive_scale", "stream_rows",
     }  # fmt: skip
 
@@ -89,6 +89,8 @@ class Corrector(Policy):
         for name in ("width", "layers") if config.encoder else ():
             if getattr(config, name) != getattr(Config(**cls.settings), name):
                 raise InvalidConfig(f"field {name}: the encoder {config.encoder} decides; leave it out")
+        if config.encoder and config.optimizer == "muon":
+            raise InvalidConfig("field optimizer: muon is for an encoder from scratch, not for a pretrained one")
         contract = data.contract
         if not isinstance(contract, OpenContract) or contract.game != "edits":
             raise InvalidConfig(f"{config.model} plays edits, the data shows {contract.game}")
@@ -128,6 +130,10 @@ class Corrector(Policy):
             {"params": rest, "weight_decay": config.weight_decay},
             {"params": [*self.encoder.parameters()], "weight_decay": config.weight_decay, "scale": RATE},
         ]
+
+    def hidden_matrices(self) -> list[Tensor]:
+        assert isinstance(self.encoder, SmallEncoder)
+        return [module.weight for module in self.encoder.layers.modules() if isinstance(module, nn.Linear)]
 
     def read(self, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """What the encoder says (b, m + 2, d), and what is known of the gaps (b, m + 1, d) and the tokens (b, m, d)."""
