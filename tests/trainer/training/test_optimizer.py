@@ -6,6 +6,7 @@ import torch
 from tests.trainer.reference import small_dataset
 from trainer.core.device import computes_bf16
 from trainer.data.dataset import Dataset
+from trainer.models.editor.corrector import Corrector
 from trainer.models.encoded import Encoded
 from trainer.models.zoo import MODELS, build_model, open_demonstrations
 from trainer.training.optimizer import USUAL, Optimizer, orthogonalised
@@ -69,3 +70,14 @@ def test_agents_of_the_paper_mark_hidden_layers_alone(model, tmp_path):
     assert len(hidden["params"]) + len(rest["params"]) == len(names)
     assert {name for name in marked if "lstm" in name} == {name for name in names.values() if "lstm.weight" in name}
     assert not any(word in name for name in marked for word in ("embed", "output", "flatten", "bias"))
+
+
+@pytest.mark.parametrize("model", [name for name, kind in MODELS.items() if issubclass(kind, Corrector)])
+def test_agents_for_text_mark_the_layers_of_their_encoder(model, tmp_path):
+    config = preset("cpu", model=model, width=32, layers=2, optimizer="muon")
+    data = open_demonstrations(Dataset(small_dataset(tmp_path / "data", "edit")), config)
+    config, knowledge = MODELS[model].study(data, config)
+    built = build_model(config, data.contract, knowledge)
+    rest, hidden = built.parameter_groups(config)
+    assert [tuple(one.shape) for one in hidden["params"]] == 2 * [(96, 32), (32, 32), (128, 32), (32, 128)]
+    assert len(hidden["params"]) + len(rest["params"]) == len([*built.parameters()])

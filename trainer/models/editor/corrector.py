@@ -48,6 +48,7 @@ class Corrector(Policy):
         "width": 128,
         "dropout": 0.1,
         "batch": 64,
+        "optimizer": "adamw",
         "learning_rate": 1e-3,
         "weight_decay": 0.01,
         "train_on": "expert",

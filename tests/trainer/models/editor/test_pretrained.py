@@ -136,6 +136,8 @@ def test_what_is_no_encoder_is_refused_in_one_line(data, tmp_path, encoder, monk
     (tmp_path / "broken" / "config.json").write_text("{}")
     with pytest.raises(InvalidConfig, match="^field encoder: "):
         train_run(data, config(tmp_path / "broken", updates=2), tmp_path / "run", **QUIET)
+    with pytest.raises(InvalidConfig, match="^field optimizer: muon is for an encoder from scratch"):
+        train_run(data, config(encoder, optimizer="muon"), tmp_path / "run", **QUIET)
     with pytest.raises(InvalidConfig, match="^field layers: the encoder .* decides; leave it out$"):
         train_run(data, config(encoder, updates=2, layers=3), tmp_path / "run", **QUIET)
     assert not (tmp_path / "run").exists()
