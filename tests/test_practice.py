@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 import torch
@@ -157,6 +158,14 @@ def test_every_agent_practises_through_one_interface(folder, tmp_path, model):
     trainer.fit(data, out=tmp_path / "start", model=model, **small, **QUIET)
     done = trainer.practise(tmp_path / "start", out=tmp_path / "out", rounds=2, samples=2, updates=3, **QUIET)
     assert done.updates == 6 and trainer.load(tmp_path / "out").edit("2 3 4 9").source == "2 3 4 9"
+
+
+def test_a_round_warms_up_as_imitation_does(folder, tmp_path):
+    small = {"width": 16, "updates": 30, "layers": 1, "preset": "cpu", "optimizer": "muon", "warm_up": 10}
+    trainer.fit(folder / "aor", out=tmp_path / "start", model="nar-star", learning_rate=1e-2, **small, **QUIET)
+    trainer.practise(tmp_path / "start", out=tmp_path / "out", rounds=1, samples=2, updates=3, **QUIET)
+    (line,) = map(json.loads, (tmp_path / "out" / "metrics.jsonl").read_text().splitlines())
+    assert line["learning_rate"] == pytest.approx(1e-2 * 3 / 10 * (1 + math.cos(math.pi * 2 / 3)) / 2)
 
 
 @pytest.mark.parametrize("task", ["aes", "aec"])

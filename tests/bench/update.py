@@ -38,7 +38,7 @@ def milliseconds(data: Path, how: str, width: int, batch: int, updates: int) -> 
     if fast:
         keep_freed_memory()
     runtime = Runtime(torch.device("cpu"))
-    lengths, precision = ("equal", runtime.precision("auto")) if fast else ("mixed", "fp32")
+    lengths, precision = ("equal", runtime.best_precision) if fast else ("mixed", "fp32")
     config = preset("core-hours", model="nar-star", width=width, batch=batch, lengths=lengths)
     demonstrations = open_demonstrations(Dataset(data), config)
     model = build_model(config, demonstrations.contract).train()

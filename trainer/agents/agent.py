@@ -96,7 +96,7 @@ class Agent:
         return self.play(texts, edits_per_round=edits_per_round)
 
     def check_round(self, edits: int) -> None:
-        """Refuse a number of edits a round for an agent that does not let others choose it."""
+        """Refuse several edits a round for an agent that cannot play them, or decides itself how many."""
         if edits < 1:
             raise InvalidConfig(f"edits_per_round: expected int >= 1, got {edits}")
         if edits > 1 and not self.policy.several:

@@ -16,7 +16,9 @@ from trainer.report.paper import TITLE
 @click.option(
     "--seed", "seeds", type=click.IntRange(0), multiple=True, show_default="from FILE", help="Seed; can be repeated."
 )
-@click.option("--only", multiple=True, metavar="TEXT", help="Run only cells with TEXT in their name; can be repeated.")
+@click.option(
+    "--only", multiple=True, metavar="TEXT", help="Run only cells with TEXT in their name, or with any of several."
+)
 @preset_option(None, "from FILE")
 @click.option("--jobs", type=AT_ONCE, default=1, show_default=True, help="Cells to run at the same time.")
 @click.option("--plan", is_flag=True, help="List the cells and the commands that build missing data; run nothing.")
@@ -41,7 +43,7 @@ def sweep(
     Example:
       trainer sweep cards/sweeps/main.toml --plan
       trainer sweep cards/sweeps/main.toml --jobs 2 --seed 0
-      trainer sweep cards/sweeps/main.toml --only aes --only nar-star+ta
+      trainer sweep cards/sweeps/main.toml --only aes-span-span/nar-star+ta
     """
     from trainer.sweeps.grid import read_sweep
     from trainer.sweeps.runner import finished, run_sweep

@@ -119,7 +119,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     validate_every: Annotated[int, Meta(ge=1, le=MANY, description="Epochs between two validations.")] = 1
     precision: Annotated[
         Literal["fp32", "bf16", "auto"],
-        Meta(description="Arithmetic of the forward pass; auto: bf16 where the device computes it, else fp32."),
+        Meta(description="Arithmetic of the forward pass; auto: bf16 on a GPU and on a CPU that has it."),
     ] = "fp32"
     stream: Annotated[
         bool, Meta(extra=DATA, description="Read row groups as they are needed instead of all at once.")

@@ -61,7 +61,7 @@ def keep_freed_memory() -> None:
 def many_shapes() -> Iterator[None]:
     """For batches of many sizes: oneDNN caches a kernel for each, which took gigabytes; MKL is as fast.
 
-    On a CPU in fp32, for bf16 without oneDNN is ten times as slow.
+    On a CPU it computes in fp32: bf16 without oneDNN is ten times as slow.
     """
     before = torch.backends.mkldnn.enabled
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
@@ -108,17 +108,14 @@ class Runtime:
         """Whether this rank writes the log and the checkpoints."""
         return self.rank == 0
 
-    def precision(self, wanted: str) -> str:
-        """The precision that ``auto`` is here: bf16 on a GPU, and on a CPU that computes it (twice as fast there)."""
-        if wanted != "auto":
-            return wanted
+    @property
+    def best_precision(self) -> str:
+        """What ``auto`` is here: bf16 on a GPU, and on a CPU that computes it."""
         return "bf16" if self.device.type == "cuda" or computes_bf16() else "fp32"
 
     def autocast(self, precision: str) -> AbstractContextManager[Any]:
         """The arithmetic of the forward pass."""
-        if precision == "fp32":
-            return nullcontext()
-        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
 
     def parallel(self, model: nn.Module, unused: bool) -> nn.Module:
         """The module to train through: the same weights, with gradients averaged over the ranks."""

@@ -75,8 +75,8 @@ class RecurrenceStar(Ar):
     """The earlier work's agent on the fixed training set: AR, trained as that work trained it.
 
     The paper re-ran that work's code and does not say what else differs from AR. Here the training does (``settings``),
-    as in that code: a constant learning rate, and no adaptive loss. The network is AR's. Unlike that code, which draws
-    one step of each trajectory at random, it learns from all steps.
+    as in that code: a constant learning rate (but in preset core-hours), and no adaptive loss. The network is AR's.
+    Unlike that code, which draws one step of each trajectory at random, it learns from all steps.
     """
 
     about = "AR as the earlier work trained it, on the expert's trajectories"

@@ -12,15 +12,17 @@ from torch import Tensor, nn
 
 from trainer.core.config import Config
 from trainer.data.contract import Contract
-from trainer.models.layers import Encoder
+from trainer.models.layers import AdditiveAttention, Combine, Encoder
 from trainer.models.policy import Policy
 
 
-def matrices(module: nn.Module, width: int) -> list[Tensor]:
+def matrices(module: nn.Module) -> list[Tensor]:
     """The matrices of one layer that lead from hidden values to hidden values."""
     if isinstance(module, nn.LSTM):
         return [parameter for parameter in module.parameters() if parameter.ndim == 2]
-    return [module.weight] if isinstance(module, nn.Linear) and module.out_features == width else []
+    if isinstance(module, Encoder):
+        return [module.hidden.weight, module.cell.weight]
+    return [module.project.weight] if isinstance(module, Combine | AdditiveAttention) else []
 
 
 class Encoded(Policy):
@@ -55,7 +57,7 @@ class Encoded(Policy):
             self.encoder.embed.weight[0].zero_()
 
     def hidden_matrices(self) -> list[Tensor]:
-        return [matrix for module in self.modules() for matrix in matrices(module, self.width)]
+        return [matrix for module in self.modules() for matrix in matrices(module)]
 
     @property
     def targets(self) -> int:

@@ -27,7 +27,7 @@ from trainer.models.layers import (
     PlaceAttention,
     padding_mask,
 )
-from trainer.models.policy import PLANNING, perturbed
+from trainer.models.policy import perturbed
 
 
 class Autoregressive(Encoded):
@@ -101,7 +101,7 @@ class Linear(Encoded):
     """
 
     about = "linear layer for a decoder, 4 encoder layers"
-    unread = PLANNING | {"teacher_forcing", "teacher_draw"}
+    unread = Encoded.unread | {"teacher_forcing", "teacher_draw"}
     has_input = False
     uses_final_state = False
 
@@ -126,7 +126,7 @@ class Decoder0(Encoded):
     """The first decoder of D2 alone: its inputs are the memory, aligned to the length of the action."""
 
     about = "the first decoder of D2 alone, 4 encoder layers"
-    unread = PLANNING | {"teacher_forcing", "teacher_draw"}
+    unread = Encoded.unread | {"teacher_forcing", "teacher_draw"}
     has_input = False
 
     def __init__(self, config: Config, contract: Contract) -> None:
@@ -155,7 +155,7 @@ class SharedD2(Decoder0):
     """Dual decoders with the same parameters: the second one reads the draft of the first, shifted right."""
 
     about = "dual decoders that share their parameters, 4 encoder layers"
-    unread = PLANNING | {"teacher_draw"}  # gold tokens are drawn one by one
+    unread = Encoded.unread | {"teacher_draw"}  # gold tokens are drawn one by one
     has_input = True
 
     def __init__(self, config: Config, contract: Contract) -> None:

@@ -30,9 +30,7 @@ from trainer.game.play import Decision
 PLANNING = frozenset(("view", "beam", "auxiliary", "confidence", "tokens"))  # settings that are the planner's alone
 
 EDITING = frozenset(("encoder",))  # and those of the agents for text
-
-
-BETAS = (0.9, 0.98)  # of AdamW beside Muon
+BETAS = (0.9, 0.98)  # of AdamW for the planner, and beside Muon
 
 
 class Knowledge(msgspec.Struct, frozen=True):

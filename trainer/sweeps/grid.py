@@ -241,7 +241,9 @@ class Sweep(Struct, frozen=True):
     cells: tuple[GridCell, ...]
 
     def only(self, words: tuple[str, ...]) -> Sweep:
-        """The cells whose names have one of the words, or all where there is none."""
+        """The cells that have any of the words in their name; without words all cells."""
+        if not words:
+            return self
         if missed := next((word for word in words if not any(word in cell.name for cell in self.cells)), None):
             raise InvalidConfig(f"no cell has {missed!r} in its name; --plan lists them")
         return replace(

@@ -104,11 +104,12 @@ def _prepare(
     why: str,
 ) -> tuple[Loop, int]:
     """The loop at its first position, or where the run stopped, and the number of parameters."""
-    config = replace(config, precision=runtime.precision(config.precision))
+    begun = Description.read(run.config) if resume and run.config.exists() else None
+    if config.precision == "auto":  # a run goes on as it began, also on another machine
+        config = replace(config, precision=begun.config.precision if begun else runtime.best_precision)
     data = open_demonstrations(dataset, config)
     check_held_out(dataset, data.contract)
-    known = Description.read(run.config).knowledge if resume and run.config.exists() else None
-    config, knowledge = find_model(config.model).study(data, config, known)
+    config, knowledge = find_model(config.model).study(data, config, begun.knowledge if begun else None)
     parameters = count_parameters(config, data.contract, knowledge)
     runtime.check_memory(parameters, copies=4)  # weights, gradients, two moments
     # The validation of a dataset beyond memory can be too large for it too.

@@ -7,7 +7,6 @@ interrupted run resumes with them instead of playing again with other weights.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
@@ -31,6 +30,7 @@ from trainer.game.practice import Games, new_games, numbered, practise, with_gam
 from trainer.game.rules import rules_of
 from trainer.models.policy import Policy
 from trainer.training.checkpoint import load_checkpoint, save_checkpoint
+from trainer.training.loop import learning_rate
 
 EPOCH = 500  # updates between two validations, at most
 MANY = 1 << 20
@@ -99,11 +99,11 @@ class PracticeSampler:
             self.begin(number)
         assert self.inner
         rest = self.inner.from_update(part * EPOCH + index)
+        once = {"updates": self.practice.updates, "restart": 0, "schedule": "cosine", "rate_every": "update"}
+        annealed = with_settings(self.config, **once)
         for at in range(index, count):
             update = next(rest)
-            done = (part * EPOCH + at) / self.practice.updates
-            cosine = self.config.learning_rate * (1 + math.cos(math.pi * done)) / 2
-            rate = cosine if update.rate is None else update.rate
+            rate = learning_rate(annealed, 0, part * EPOCH + at) if update.rate is None else update.rate
             yield replace(update, window=0, index=at, progress=at / count, rate=rate)
 
     def begin(self, number: int) -> None:

@@ -323,6 +323,8 @@ def test_precision_auto_is_what_the_processor_computes(insert, tmp_path, monkeyp
     for name, precision in (("auto", "auto"), ("chosen", chosen)):
         train_run(insert, tiny(precision=precision, epochs=1), tmp_path / name, **QUIET)
     assert json.loads((tmp_path / "auto" / "config.json").read_text())["config"]["precision"] == chosen
+    monkeypatch.setattr(device, "computes_bf16", lambda: not computes)  # resumed on another machine
+    assert train_run(insert, tiny(precision="auto", epochs=1), tmp_path / "auto", **QUIET, resume=True).finished
     assert same(weights(tmp_path / "auto"), weights(tmp_path / "chosen"))
 
 

@@ -8,6 +8,7 @@ from trainer.core.device import computes_bf16
 from trainer.data.dataset import Dataset
 from trainer.models.editor.corrector import Corrector
 from trainer.models.encoded import Encoded
+from trainer.models.paper import Ar
 from trainer.models.zoo import MODELS, build_model, open_demonstrations
 from trainer.training.optimizer import USUAL, Optimizer, orthogonalised
 from trainer.training.presets import preset
@@ -58,10 +59,13 @@ def test_a_marked_matrix_moves_as_far_as_adamw_would_whatever_its_gradient():
 @pytest.mark.parametrize(
     "model", [name for name, kind in MODELS.items() if issubclass(kind, Encoded) and kind.game == "edits"]
 )
-def test_agents_of_the_paper_mark_hidden_layers_alone(model, tmp_path):
+@pytest.mark.parametrize("wide", ["outputs", "places"])
+def test_agents_of_the_paper_mark_hidden_layers_alone(model, wide, tmp_path):
     data = Dataset(small_dataset(tmp_path / "data", "edit"))
-    config = preset("core-hours", model=model, width=16, train_on="expert")
     contract = open_demonstrations(data, preset("core-hours", model="nar-star", train_on="expert")).contract
+    # As wide as there are outputs, or places: an output layer is one whatever its size.
+    width = len(contract.actions) + MODELS[model].has_input if wide == "outputs" else contract.max_state
+    config = preset("core-hours", model=model, width=width + width % 2, train_on="expert")
     built = build_model(config, contract)
     rest, hidden = built.parameter_groups(config)
     names = {id(parameter): name for name, parameter in built.named_parameters()}
@@ -69,7 +73,8 @@ def test_agents_of_the_paper_mark_hidden_layers_alone(model, tmp_path):
     assert marked | {names[id(parameter)] for parameter in rest["params"]} == set(names.values())
     assert len(hidden["params"]) + len(rest["params"]) == len(names)
     assert {name for name in marked if "lstm" in name} == {name for name in names.values() if "lstm.weight" in name}
-    assert not any(word in name for name in marked for word in ("embed", "output", "flatten", "bias"))
+    assert not any(word in name for name in marked for word in ("embed", "output", "flatten", "align", "bias"))
+    assert any("attention" in name for name in marked) == issubclass(MODELS[model], Ar)
 
 
 @pytest.mark.parametrize("model", [name for name, kind in MODELS.items() if issubclass(kind, Corrector)])

@@ -26,7 +26,7 @@ from trainer.models.editor.tags import DELETE, FIRST, KEEP, TaggerKnowledge, Tag
 from trainer.models.editor.trajectories import EditorBatch, Trajectories, decode_edits
 from trainer.models.policy import Knowledge
 
-KEPT = 20  # times as probable as all other tags together before training, which else spends its time on that
+KEPT = 20  # "keep" starts so many times as probable as all other tags together: else training first learns just that
 AT_ONCE = 4096  # slots whose chances of all tags are in memory
 
 

@@ -26,10 +26,10 @@ from trainer.models.planner.drawing import draw_opened, draw_spans
 from trainer.models.planner.edit_classes import EditClasses
 from trainer.models.planner.knowledge import PlannerKnowledge, study
 from trainer.models.planner.networks import GAP_FEATURES, TOKEN_FEATURES, Places, Reader, around, both_ends
-from trainer.models.planner.recipe import BETAS, Part, recipe_for
+from trainer.models.planner.recipe import Part, recipe_for
 from trainer.models.planner.sampler import PlannerSampler
 from trainer.models.planner.spelling import Spelling
-from trainer.models.policy import Knowledge, Policy, negative_log_likelihood
+from trainer.models.policy import BETAS, Knowledge, Policy, negative_log_likelihood
 
 QUESTIONS = 1 << 12  # to the token network at once: more would not fit the processor's cache
 

@@ -12,7 +12,6 @@ from trainer.models.planner.networks import Shape
 Part = Literal["token", "plan"]
 
 WARM_UP = 200
-BETAS = (0.9, 0.98)
 
 
 @dataclass(frozen=True)
