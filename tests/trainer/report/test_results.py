@@ -1,5 +1,6 @@
 """The figures on the pages are those that the commands wrote."""
 
+import json
 import re
 from pathlib import Path
 from statistics import mean, stdev
@@ -149,3 +150,13 @@ def test_practice_on_the_front_page_is_what_was_measured():
     said = " ".join(page("../README").split())
     first, second, third = (scores[label] for label in ("", "practised", "practised with free sources"))
     assert f"goes from {first} to {second} on the same 7,000 pairs, and to {third} with 30,000" in said
+
+
+def test_the_papers_agent_and_text_on_the_front_page_are_what_was_measured():
+    said = " ".join(page("../README").split())
+    aes, aec = (cells("main", task=task, model="nar-star", ta=True, seed=0)[0].scores["equation"] for task in TASKS[1:])
+    assert f"comes to {aes:.2f} on AES and {aec:.2f} on AEC in about half an hour of one core" in said
+    (run,) = cells("text", model="editor", label="MiniLM")
+    editor = json.loads((CARDS / "results" / "text" / "editor-minilm.json").read_text())
+    assert f"{run.cpu_seconds / 60:.0f} minutes of one core" in said
+    assert f"with an F0.5 of {editor['f0.5']:.2f} on the dev part" in said
