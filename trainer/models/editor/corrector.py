@@ -23,9 +23,9 @@ from trainer.game.play import Decision
 from trainer.game.replay import check_trajectories
 from trainer.models.editor.certainty import best_bar
 from trainer.models.editor.edits import Edit, EditClasses, EditorKnowledge, check_spans
-from trainer.models.editor.encoder import SmallEncoder
-from trainer.models.editor.phrases import Phrases
-from trainer.models.editor.pretrained import RATE, PretrainedEncoder, describe
+from trainer.models.editor.reading.encoder import SmallEncoder
+from trainer.models.editor.reading.phrases import Phrases
+from trainer.models.editor.reading.pretrained import RATE, PretrainedEncoder, describe
 from trainer.models.editor.sampler import EditorSampler
 from trainer.models.editor.trajectories import EditorBatch, Trajectories, read_edits, written_words
 from trainer.models.editor.variants import worth_having

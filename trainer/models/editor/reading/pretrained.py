@@ -21,8 +21,8 @@ from torch import Tensor
 from trainer.core.errors import BadData, InvalidConfig, MissingExtra, one_line
 from trainer.core.format import unescape
 from trainer.data.contract import OpenContract
-from trainer.models.editor.encoder import windowed
-from trainer.models.editor.pieces import WordTable
+from trainer.models.editor.reading.encoder import windowed
+from trainer.models.editor.reading.pieces import WordTable
 
 PIECES = 6  # of one word that are read
 WINDOW, MARGIN = 64, 12  # words: with six pieces each they fit the 512 places that most encoders have

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from trainer.data.contract import OpenContract
-from trainer.models.editor.pieces import WordTable
+from trainer.models.editor.reading.pieces import WordTable
 
 BUCKETS = 1 << 17
 WIDTH = 48  # of a phrase

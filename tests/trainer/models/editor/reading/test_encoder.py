@@ -3,8 +3,8 @@ from torch.nn import functional
 
 from tests.trainer.game.test_environment import contract
 from trainer.data.contract import OpenContract
-from trainer.models.editor.encoder import SmallEncoder, windowed
-from trainer.models.editor.phrases import Phrases
+from trainer.models.editor.reading.encoder import SmallEncoder, windowed
+from trainer.models.editor.reading.phrases import Phrases
 
 
 def encoder():

@@ -14,8 +14,8 @@ from tests.trainer.runs import QUIET, Stop, Stopper, same, weights
 from trainer.agents.agent import Agent
 from trainer.core.errors import InvalidConfig, MissingExtra
 from trainer.data.dataset import Dataset
-from trainer.models.editor import pretrained
 from trainer.models.editor.model import Editor
+from trainer.models.editor.reading import pretrained
 from trainer.models.zoo import build_model, open_demonstrations
 from trainer.publishing.publish import publish
 from trainer.training.fit import train_run

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from trainer.data.contract import OpenContract
-from trainer.models.editor.pieces import WordPieces
+from trainer.models.editor.reading.pieces import WordPieces
 
 HEAD = 32  # width of one head
 WINDOW, MARGIN = 512, 64  # tokens read together, and those at each side that only give context
