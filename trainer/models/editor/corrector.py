@@ -61,7 +61,7 @@ class Corrector(Policy):
     gpu_settings: ClassVar[dict[str, Any]] = {"precision": "bf16"}
     unread: ClassVar[frozenset[str]] = PLANNING | {
         "init", "teacher_forcing", "teacher_draw", "epoch", "lengths", "last_batch", "restart",
-        "warm_up", "rate_every", "adaptive", "adaptive_scale", "stream_rows",
+        "warm_up", "rate_every", "adaptive", "adaptive_scale", "stream_rows", "decay_steps",
     }  # fmt: skip
 
     bar: Tensor  # how certain an edit must be, chosen in validation; 0: more than that nothing is left to edit

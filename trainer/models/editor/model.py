@@ -23,6 +23,7 @@ from trainer.models.editor.trajectories import IGNORED, EditorBatch, decode_edit
 
 SURE = 0.5  # an edit that is not the most probable one must be more probable than this
 CHOICES = 16  # words that are tried in turn: some would change nothing
+SHARES = (1.0, 2.0, 0.5)  # of the losses of places, words and DONE: what is written is hardest to learn
 
 
 class Editor(Corrector):
@@ -56,6 +57,7 @@ class Editor(Corrector):
         """
         lengths = lengths.to(states.device)
         found, gaps, tokens = self.read(states, lengths)
+        tokens = tokens + gaps[:, :-1] + gaps[:, 1:]  # how a token fits its neighbours is said at the gaps
         real = torch.arange(found.shape[1], device=states.device) <= lengths[:, None] + 1
         seen = self.look(found).masked_fill(~real[..., None], -torch.inf).amax(1)
         return gaps, tokens, self.done(functional.gelu(seen)).float().log_softmax(-1)
@@ -97,7 +99,7 @@ class Editor(Corrector):
         wrong = torch.zeros_like(loss).index_add(0, writes[:, 0], (chances.argmax(-1) != answers).float())
         finished = ((gaps <= 0).all(1) & (tokens <= 0).all(1)).long()
         work_loss = functional.nll_loss(done, finished, reduction="none")
-        losses = torch.stack((loss, word_loss, work_loss))
+        losses = torch.stack([share * one for share, one in zip(SHARES, (loss, word_loss, work_loss), strict=True)])
         all_right = torch.stack((right, wrong == 0, done.argmax(1) == finished)).float()
         return torch.stack((losses.T, all_right.T), -1)
 

@@ -43,8 +43,9 @@ class Phrases(WordTable):
         place = torch.arange(words.shape[1], device=states.device)
         words = torch.where(place >= lengths[:, None] + 2, END, words)
         one, two, three = (words * factor for factor in FACTORS)
-        pairs = self.embed(one[:, 1:-2] + two[:, 2:-1])  # (b, m + 1, e): words j - 1 and j
-        triples = self.embed(one[:, :-2] + two[:, 1:-1] + three[:, 2:])  # (b, m + 2, e): words j - 2 … j
+        # (b, m + 1, e): words j - 1 and j; (b, m + 2, e): words j - 2 … j. Looked up at once: one gradient, not two.
+        phrases = torch.cat((one[:, 1:-2] + two[:, 2:-1], one[:, :-2] + two[:, 1:-1] + three[:, 2:]), 1)
+        pairs, triples = self.embed(phrases).split((states.shape[1] + 1, states.shape[1] + 2), 1)
         gaps: Tensor = self.gap(torch.cat((pairs, triples[:, :-1], triples[:, 1:]), -1))
         tokens: Tensor = self.token(torch.cat((pairs[:, :-1], pairs[:, 1:], triples[:, 1:-1]), -1))
         return gaps, tokens

@@ -3,7 +3,7 @@ from torch.nn import functional
 
 from tests.trainer.game.test_environment import contract
 from trainer.data.contract import OpenContract
-from trainer.models.editor.reading.encoder import SmallEncoder, windowed
+from trainer.models.editor.reading.encoder import SHORT, SmallEncoder, attended, windowed
 from trainer.models.editor.reading.phrases import Phrases
 
 
@@ -21,6 +21,19 @@ def test_padding_and_company_change_nothing():
     for row, size in enumerate(sizes.tolist()):
         alone = model(states[row : row + 1, : max(size, 1)], sizes[row : row + 1])
         torch.testing.assert_close(together[row, : size + 2], alone[0, : size + 2])
+
+
+def test_the_attention_of_short_texts_is_pytorchs_own():
+    assert SHORT >= 9
+    torch.manual_seed(0)
+    parts = [torch.randn(3, 2, 9, 4, requires_grad=True) for _ in range(3)]
+    seen = (torch.arange(9) < torch.tensor([9, 4, 1])[:, None])[:, None, None]
+    ours = attended(*parts, seen)
+    theirs = functional.scaled_dot_product_attention(*parts, seen)
+    torch.testing.assert_close(ours, theirs)
+    weights = torch.randn_like(ours)
+    for one, two in zip(*(torch.autograd.grad((out * weights).sum(), parts) for out in (ours, theirs)), strict=True):
+        torch.testing.assert_close(one, two)
 
 
 def test_windows_see_their_margins_and_no_more():
