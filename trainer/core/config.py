@@ -86,6 +86,15 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = "adamw"
     learning_rate: Annotated[float, Meta(ge=1e-9, le=10, description="Highest learning rate.")] = 1e-3
     weight_decay: Annotated[float, Meta(ge=0, le=100, description="Decoupled weight decay.")] = 0.0
+    decay_steps: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1 << 40,
+            description="Unique steps up to which weight decay is as given; with more it falls in inverse proportion; "
+            "0: always as given.",
+        ),
+    ] = 0
     restart: Annotated[
         int, Meta(ge=0, le=MANY, description="Epochs in one cosine cycle; 0: one cycle over all updates.")
     ] = 32

@@ -8,12 +8,15 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
+from msgspec.structs import replace
 from torch import Tensor, nn
 
 from trainer.core.config import Config
+from trainer.core.errors import InvalidConfig
 from trainer.data.contract import Contract
+from trainer.data.demonstrations import Demonstrations
 from trainer.models.layers import AdditiveAttention, Combine, Encoder
-from trainer.models.policy import Policy
+from trainer.models.policy import Knowledge, Policy
 
 
 def matrices(module: nn.Module) -> list[Tensor]:
@@ -42,6 +45,18 @@ class Encoded(Policy):
         self.encoder = Encoder(
             len(contract.state_tokens) + 1, config.width, config.layers or self.depth, config.dropout
         )
+
+    @classmethod
+    def study(
+        cls, data: Demonstrations, config: Config, known: Knowledge | None = None
+    ) -> tuple[Config, Knowledge | None]:
+        config, knowledge = super().study(data, config, known)
+        if config.decay_steps and config.stream:
+            raise InvalidConfig("field decay_steps: it counts the steps in memory; use 0 with --stream")
+        if config.decay_steps and (steps := len(data.steps)) > config.decay_steps:
+            # The weights then remember the same number of passes over the data, however large it is.
+            config = replace(config, weight_decay=config.weight_decay * config.decay_steps / steps)
+        return replace(config, decay_steps=0), knowledge
 
     def initialise(self, config: Config) -> None:
         if config.init != "released":

@@ -84,6 +84,22 @@ def test_a_rate_of_each_epoch_or_of_each_update():
     assert learning_rate(update, 1.0, 0) > learning_rate(update, 1.9, 0)
 
 
+def test_weight_decay_falls_with_the_number_of_steps(insert):
+    def decay(**changes):
+        config = preset("cpu", model="nar-star", weight_decay=0.5, **changes)
+        return MODELS["nar-star"].study(data, config)[0]
+
+    data = open_demonstrations(Dataset(insert), preset("cpu"))
+    steps = len(data.steps)
+    assert decay().weight_decay == decay(decay_steps=steps).weight_decay == decay(decay_steps=2 * steps).weight_decay
+    found = decay(decay_steps=steps // 4)
+    assert found.weight_decay == pytest.approx(0.5 * (steps // 4) / steps)
+    # What was found is not divided again, as when a run practises.
+    assert MODELS["nar-star"].study(data, found)[0] == found
+    with pytest.raises(InvalidConfig, match="decay_steps"):
+        decay(decay_steps=1, stream=True)
+
+
 def test_a_last_batch_that_is_not_full_can_be_dropped(insert):
     steps = open_demonstrations(Dataset(insert), preset("cpu")).steps
     size = 50

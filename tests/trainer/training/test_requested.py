@@ -14,7 +14,7 @@ from trainer.training.requested import requested_config
 SETTINGS = {one.name: one for one in settings()}
 NUMBERS = {
     "width": 32, "layers": 2, "dropout": 0.3, "teacher_forcing": 0.9, "batch": 7, "learning_rate": 0.5, "beam": 3,
-    "weight_decay": 9.0, "restart": 5, "stream_rows": 3, "auxiliary": 0.1, "confidence": False,
+    "weight_decay": 9.0, "decay_steps": 5, "restart": 5, "stream_rows": 3, "auxiliary": 0.1, "confidence": False,
     "warm_up": 3, "encoder": "org/name",
 }  # fmt: skip
 

@@ -42,8 +42,8 @@ class Planner(Policy):
     unread: ClassVar[frozenset[str]] = frozenset(  # its recipe decides
         (
             "width", "layers", "dropout", "init", "teacher_forcing", "teacher_draw", "epoch", "lengths", "batch",
-            "last_batch", "optimizer", "learning_rate", "weight_decay", "restart", "warm_up", "schedule", "rate_every",
-            "adaptive", "adaptive_scale", "stream_rows", "encoder",
+            "last_batch", "optimizer", "learning_rate", "weight_decay", "decay_steps", "restart", "warm_up", "schedule",
+            "rate_every", "adaptive", "adaptive_scale", "stream_rows", "encoder",
         )
     )  # fmt: skip
     knowledge_type: ClassVar[type[PlannerKnowledge]] = PlannerKnowledge
