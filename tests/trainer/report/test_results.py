@@ -81,18 +81,6 @@ def test_the_ablations_are_what_was_measured(words, label):
     assert f"| {line} |".replace("|  |", "| |").replace("|  |", "| |") in page("planner")
 
 
-@pytest.mark.parametrize("model", ["planner", "ar-star"])
-def test_spelling_is_what_was_measured(model):
-    (cell,) = cells("spelling", model=model, split="test")
-    figures = f"{cell.scores['sequence']:.2f} | {cell.scores['token']:.2f} | {cell.cpu_seconds / 60:.1f}"
-    assert f"| {figures} |" in page("planner")
-
-
-def test_the_rival_in_spelling_had_at_least_as_much_time():
-    times = {cell.model: cell.cpu_seconds for cell in cells("spelling")}
-    assert times["ar-star"] >= times["planner"]
-
-
 @pytest.mark.parametrize(
     ("name", "label"),
     [
@@ -154,8 +142,11 @@ def test_practice_on_the_front_page_is_what_was_measured():
 
 def test_the_papers_agent_and_text_on_the_front_page_are_what_was_measured():
     said = " ".join(page("../README").split())
-    aes, aec = (cells("main", task=task, model="nar-star", ta=True, seed=0)[0].scores["equation"] for task in TASKS[1:])
-    assert f"comes to {aes:.2f} on AES and {aec:.2f} on AEC in about half an hour of one core" in said
+    found = [cells("main", task=task, model="nar-star", ta=True, seed=0)[0] for task in TASKS]
+    aor, aes, aec = (f"{cell.scores['equation']:.2f}" for cell in found)
+    least, *_, most = sorted(f"{cell.cpu_seconds / 60:.0f}" for cell in found)
+    words = f"comes to {aor} on AOR, {aes} on AES and {aec} on AEC in {least} to {most} minutes of one core"
+    assert words in said
     (run,) = cells("text", model="editor", label="MiniLM")
     editor = json.loads((CARDS / "results" / "text" / "editor-minilm.json").read_text())
     assert f"{run.cpu_seconds / 60:.0f} minutes of one core" in said

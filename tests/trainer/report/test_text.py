@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+import aegen
+from tests.symspell import measure
 from trainer.report.collect import collect
 
 CARDS = Path(__file__).parents[3] / "cards"
-RESULTS = CARDS / "results" / "text"
+RESULTS, SPELLING = CARDS / "results" / "text", CARDS / "results" / "spelling"
 PAGE = (CARDS / "text.md").read_text()
 
 
@@ -67,3 +69,24 @@ def test_edits_a_round_are_what_was_measured(edits):
     found = read(f"edits-{edits}")
     assert found["edits_per_round"] == edits and found["split"] == "validation"
     assert f"| {edits} | {shares(found['edits'])} | {found['pairs'] / found['cpu_seconds']:.0f} |" in PAGE
+
+
+@pytest.mark.parametrize("model", ["editor", "planner", "ar-star"])
+def test_spelling_is_what_was_measured(model):
+    spelled = {cell.model: cell for cell in collect(SPELLING / "results.json").records}
+    cell = spelled[model]
+    assert f"| {cell.scores['sequence']:.2f} | {cell.scores['token']:.2f} | {cell.cpu_seconds / 60:.1f} |" in PAGE
+    assert spelled["ar-star"].cpu_seconds >= spelled["planner"].cpu_seconds >= spelled["editor"].cpu_seconds
+
+
+def test_the_dictionarys_way_is_what_was_measured():
+    found = json.loads((SPELLING / "symspell.json").read_text())
+    said = " ".join(PAGE.split())
+    assert f"has {found['known']:.2f} % of the test's words, writes {found['right']:.2f} % of them" in said
+    assert f"test split ({found['words']:,} words)" in said
+
+
+def test_symspell_writes_what_its_list_has(tmp_path):
+    pairs = [("recieve", "receive"), ("adress", "address"), ("zzqx", "zzqy"), ("becuase", "because")]
+    aegen.import_pairs(pairs, out=tmp_path / "words", tokens="chars", ratio="0/0/100")
+    assert measure(tmp_path / "words") == {"words": 4, "right": 75.0, "known": 75.0}
