@@ -50,7 +50,8 @@ def attended(query: Tensor, key: Tensor, value: Tensor, seen: Tensor) -> Tensor:
     if key.shape[2] > SHORT:
         return functional.scaled_dot_product_attention(query, key, value, seen)
     scores = (query * query.shape[-1] ** -0.5) @ key.mT
-    return scores.masked_fill(~seen, -torch.inf).float().softmax(-1).to(value.dtype) @ value
+    weights: Tensor = scores.masked_fill(~seen, -torch.inf).float().softmax(-1)
+    return weights.to(value.dtype) @ value
 
 
 def rotation(length: int, width: int, device: torch.device) -> Callable[[Tensor], Tensor]:

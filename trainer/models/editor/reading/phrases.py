@@ -45,7 +45,8 @@ class Phrases(WordTable):
         one, two, three = (words * factor for factor in FACTORS)
         # (b, m + 1, e): words j - 1 and j; (b, m + 2, e): words j - 2 … j. Looked up at once: one gradient, not two.
         phrases = torch.cat((one[:, 1:-2] + two[:, 2:-1], one[:, :-2] + two[:, 1:-1] + three[:, 2:]), 1)
-        pairs, triples = self.embed(phrases).split((states.shape[1] + 1, states.shape[1] + 2), 1)
+        found, seams = self.embed(phrases), states.shape[1] + 1
+        pairs, triples = found[:, :seams], found[:, seams:]
         gaps: Tensor = self.gap(torch.cat((pairs, triples[:, :-1], triples[:, 1:]), -1))
         tokens: Tensor = self.token(torch.cat((pairs[:, :-1], pairs[:, 1:], triples[:, 1:-1]), -1))
         return gaps, tokens
