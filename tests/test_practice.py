@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
 import pytest
 import torch
+from msgspec import structs
 
 import aegen.pipeline.build as pipeline
 import trainer
@@ -21,6 +23,7 @@ from trainer.core.errors import BadData, FolderConflict, InvalidConfig
 from trainer.data.dataset import Dataset
 from trainer.data.encode import load_pairs
 from trainer.data.sources import load_sources
+from trainer.game import practice
 from trainer.report.collect import collect
 from trainer.sweeps.cell import CellJob, run_cell
 from trainer.sweeps.grid import read_sweep
@@ -65,11 +68,37 @@ def test_the_log_tells_what_was_won_in_each_round(practised):
     rounds = {line["practice"]["round"]: line["practice"] for line in story(practised)}
     assert sorted(rounds) == [1, 2]
     for facts in rounds.values():
-        assert facts["training_games"] == 8 * 420 and facts["free_games"] == 8 * 2000
+        assert facts["training_games"] == 8 * 420
         assert 0 < facts["free_sources_won"] <= facts["free_won"] <= facts["free_games"]
-    assert rounds[2]["free_won"] > rounds[1]["free_won"]
+    assert rounds[2]["free_sources_won"] > rounds[1]["free_sources_won"]
     about = Description.read(practised / "config.json").practice
     assert about["rounds"] == 2 and len(about["sources"]) == 1
+
+
+def won(folder, sources):
+    """What an agent that has imitated wins from some sources in two games from each."""
+    agent, draw = trainer.load(folder / "start"), torch.Generator().manual_seed(0)
+    return practice.practise(agent.policy, agent.environment, agent.contract, sources, 2, draw)
+
+
+def test_free_sources_that_were_lost_are_played_again(folder, monkeypatch):
+    agent = trainer.load(folder / "start")
+    free = load_sources(Dataset(folder / "free"), agent.contract)
+    more = won(folder, free)
+    monkeypatch.setattr(practice, "AGAIN", 1)
+    again = won(folder, free)
+    lost = again.played - 2 * len(free)
+    assert 0 < lost == 2 * round(lost / 2) and again.played < more.played <= 2 * practice.AT_ONCE
+    assert len(free) - lost // 2 <= again.sources < more.sources <= len(free)
+
+
+def test_sources_are_played_once_where_a_win_may_be_another(folder):
+    """Where the target is known, and where the goal keeps no more than the number of edits."""
+    agent = trainer.load(folder / "start")
+    free = load_sources(Dataset(folder / "free"), agent.contract)
+    near = dataclasses.replace(free, goal=structs.replace(free.goal, keeps="edits", edits=9))
+    known = dataclasses.replace(free, targets=free.texts)
+    assert won(folder, near).played == won(folder, known).played == 2 * len(free)
 
 
 SHORT = {"rounds": 2, "samples": 2, "updates": 12, "save_every": 5}

@@ -21,6 +21,7 @@ from trainer.game.reward import Reward
 from trainer.game.rules import Rules
 
 AT_ONCE = 1 << 14  # games whose steps are held until it is known which win
+AGAIN = 32  # times as many games from a source that was lost, at most
 
 
 @dataclass(frozen=True)
@@ -86,28 +87,51 @@ def practise(
 ) -> Won:
     """Play every source some times, each action sampled, and keep the games that win.
 
+    What no game wins shows most when it is won after all. So where there is no target to learn from, and a win can
+    only be the meant one, sources that were lost are played again, in at most as many games as all of them were.
+
     Where a target is unknown and a win need not be the meant one (``keeps`` edits), only the end that most games of a
     source agree on is kept.
     """
     reward = Reward(sources.goal, contract, rules.device)
-    kept, won, near = [Games.none(contract)], 0, 0.0
+    free = sources.targets is None
+    agreed = free and sources.goal.keeps == "edits"
+    kept, played, won, near = [Games.none(contract)], 0, 0, 0.0
     each = max(AT_ONCE // samples, 1)
     for first in range(0, len(sources), each):
-        part = slice(first, first + each)
-        texts = sources.texts[part]
-        row = torch.arange(len(texts)).repeat_interleave(samples)
-        games, final, lengths, verdicts = _record(policy, rules, contract, sources, row + first, draw)
-        wanted = reward.wanted(texts, sources.targets[part] if sources.targets else None)
-        final, lengths, wanted = final.to(rules.device), lengths.to(rules.device), wanted.pick(row.to(rules.device))
-        wins = reward(final, lengths, wanted).cpu() & (verdicts == int(Verdict.DONE))
-        near += float(reward.share(final, lengths, wanted).sum()) if sources.goal.wins == "target" else 0.0
-        won += int(wins.sum())
-        agreed = sources.targets is None and sources.goal.keeps == "edits"
-        kept.append(distinct(games.pick(wins.nonzero()[:, 0]), agreed))
+        rows, times = torch.arange(first, min(first + each, len(sources))), samples
+        for _ in range(2 if free and not agreed else 1):
+            games, wins, share = _judge(policy, rules, contract, sources, rows.repeat_interleave(times), reward, draw)
+            kept.append(distinct(games.pick(wins.nonzero()[:, 0]), agreed))
+            played, won, near = played + len(wins), won + int(wins.sum()), near + share
+            rows = rows[~wins.view(-1, times).any(1)]
+            if not len(rows):
+                break
+            times = min(AT_ONCE // len(rows), AGAIN * samples)
     found = distinct(Games.join(kept))  # a source may occur more than once
-    played = samples * len(sources)
-    share = near / max(played, 1) if sources.goal.wins == "target" else None
-    return Won(found, played, won, len(torch.unique(found.sources, dim=0)), share)
+    average = near / max(played, 1) if sources.goal.wins == "target" else None
+    return Won(found, played, won, len(torch.unique(found.sources, dim=0)), average)
+
+
+def _judge(
+    policy: Player,
+    rules: Rules,
+    contract: Contract,
+    sources: Sources,
+    rows: Tensor,
+    reward: Reward,
+    draw: torch.Generator,
+) -> tuple[Games, Tensor, float]:
+    """A sampled game from each of these sources, which of the games win, and the sum of the targets' shares."""
+    games, final, lengths, verdicts = _record(policy, rules, contract, sources, rows, draw)
+    once, number = torch.unique(rows, return_inverse=True)
+    texts = [sources.texts[row] for row in once.tolist()]
+    targets = [sources.targets[row] for row in once.tolist()] if sources.targets else None
+    final, lengths = final.to(rules.device), lengths.to(rules.device)
+    wanted = reward.wanted(texts, targets).pick(number.to(rules.device))
+    wins = reward(final, lengths, wanted).cpu() & (verdicts == int(Verdict.DONE))
+    share = float(reward.share(final, lengths, wanted).sum()) if sources.goal.wins == "target" else 0.0
+    return games, wins, share
 
 
 def _record(
