@@ -44,6 +44,7 @@ class PlannerKnowledge(Knowledge, frozen=True):
     window: Annotated[int, Meta(ge=0, le=WINDOW)] = 0  # tokens on each side of the place that is asked for
     tokens: Tokens = "whole"  # how tokens are read and written
     own: tuple[Annotated[int, Meta(ge=1)], ...] = ()  # spelled tokens that are read and written as wholes, too
+    goals: Annotated[int, Meta(ge=0)] = 0  # distinct ones of the demonstrations; 0: found before they counted
 
     def check(self, contract: Contract, where: str) -> None:
         """Refuse ids, positions and views that the contract does not have."""
@@ -70,7 +71,7 @@ def study(steps: Steps, contract: Contract, config: Config) -> PlannerKnowledge:
     character and place, and half of them stand fewer than 250 times in the distinct goals. Those that stand 100 times
     in the distinct training states have a row of their own besides. Elsewhere tokens are whole.
     """
-    found = choose_view(steps, contract, config)
+    found = replace(choose_view(steps, contract, config), goals=len(goals_of(steps)))
     if config.tokens == "whole" or (config.tokens == "auto" and not worth_spelling(steps, contract)):
         return found
     frequent = (times_seen(steps.states, contract) >= FREQUENT).nonzero()[:, 0]
@@ -82,9 +83,13 @@ def worth_spelling(steps: Steps, contract: Contract) -> bool:
 
     Goals are counted, for shifted states lead to the same ones: the answer does not depend on augmentation.
     """
-    goals = torch.unique(steps.state_of[steps.taken[steps.starts[1:] - 1]])
-    typical = int(times_seen(steps.states[goals], contract)[1:].median())
+    typical = int(times_seen(steps.states[goals_of(steps)], contract)[1:].median())
     return share_characters(contract.state_tokens) and typical < KNOWN
+
+
+def goals_of(steps: Steps) -> Tensor:
+    """The distinct states in which trajectories end."""
+    return torch.unique(steps.state_of[steps.taken[steps.starts[1:] - 1]])
 
 
 def times_seen(states: Tensor, contract: Contract) -> Tensor:

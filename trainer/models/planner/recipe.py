@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from trainer.models.planner.knowledge import PlannerKnowledge, View
@@ -12,6 +12,7 @@ from trainer.models.planner.networks import Shape
 Part = Literal["token", "plan"]
 
 WARM_UP = 200
+TUNED = 7000  # distinct goals of the data that the recipes were found on
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,16 @@ SPELLED: dict[View, Recipe] = {
 
 
 def recipe_for(knowledge: PlannerKnowledge) -> Recipe:
-    """The recipe: it follows from the view, and from whether tokens are spelled; not from how many rows there are."""
+    """The recipe: it follows from the view, from whether tokens are spelled, and from how many goals are known.
+
+    With k times as many goals as the recipes were found on it has √k times the updates, and a k-th of the weight decay:
+    what keeps few examples from being learned by heart keeps many from being learned. Practice follows the same rule.
+    """
     spelled = SPELLED if knowledge.tokens == "characters" else {}
-    return spelled.get(knowledge.view, RECIPES[knowledge.view])
+    recipe = spelled.get(knowledge.view, RECIPES[knowledge.view])
+    more = max(knowledge.goals / TUNED, 1)
+    stages = (
+        replace(stage, updates=round(stage.updates * math.sqrt(more)), weight_decay=stage.weight_decay / more)
+        for stage in recipe.stages
+    )
+    return replace(recipe, stages=tuple(stages))

@@ -21,7 +21,7 @@ def test_scripts_need_fifty_demonstrations_each(tmp_path, bench):
     pairs = [((str(number), "1"), (str(number), "+", "1")) for number in range(50)]
     assert bench(
         write_dataset(tmp_path / "a", "insert", {"train": pairs}, arithmetic=False), tokens="whole"
-    ).knowledge == PlannerKnowledge("scripts", 2, 1, 1, (1,), (((1, 1),),))
+    ).knowledge == PlannerKnowledge("scripts", 2, 1, 1, (1,), (((1, 1),),), goals=50)
     assert (
         bench(write_dataset(tmp_path / "b", "insert", {"train": pairs[1:]}, arithmetic=False)).knowledge.view
         == "opened"
