@@ -7,13 +7,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from trainer.core.errors import Failed
+from trainer.core.errors import BadData, Failed
 from trainer.core.files import write
 from trainer.core.records import plain
 from trainer.pages.games import recorded
 from trainer.report.collect import (
     RESULTS,
     Cells,
+    Record,
     Timing,
     check_comparable,
     collect,
@@ -78,13 +79,21 @@ def report(
 
 def chosen(places: Sequence[Path]) -> dict[Path, Cells]:
     """The cells of each place, without those of an earlier place."""
-    seen: set[str] = set()
+    seen: dict[str, Record] = {}
     found = {}
     for place in places:
         cells = collect(place)
-        new = [record for record in cells.records if record.name not in seen]
-        names = {record.name for record in new}
-        games = {name: games for name, games in cells.games.items() if name in names}
-        found[place] = Cells(new, games, cells.left)
-        seen |= names
+        for record in cells.records:
+            if identity(seen.get(record.name, record)) != identity(record):
+                raise BadData(f"{place}: another run is called {record.name}, too: report the folder above both")
+        new = {record.name: record for record in cells.records if record.name not in seen}
+        games = {name: games for name, games in cells.games.items() if name in new}
+        found[place] = Cells([*new.values()], games, cells.left)
+        seen |= new
     return found
+
+
+def identity(record: Record) -> tuple[object, ...]:
+    """What was asked for: the same if a cell was run twice."""
+    data = (record.task, record.metric, record.design, record.size)
+    return *data, record.model, record.ta, record.seed, record.split, record.preset, record.settings, record.practice

@@ -174,6 +174,10 @@ def test_an_evaluated_run_is_a_row_of_a_report(datasets, tmp_path):
     call("report", runs / "third", "--out", out)
     assert json.loads((out / "results.json").read_text())["cells"][0]["name"] == "third"
     call("report", out / "results.json", "--out", tmp_path / "more")
+    call(*fit, "--seed", 8, "--out", runs / "other" / "third")
+    call("evaluate", runs / "other" / "third", "--device", "cpu")
+    said = refuse("report", runs / "third", runs / "other" / "third", "--out", out)
+    assert said.endswith("another run is called third, too: report the folder above both")
 
 
 def completions(group, *words, incomplete=""):

@@ -89,7 +89,8 @@ def worth_spelling(steps: Steps, contract: Contract) -> bool:
 
 def goals_of(steps: Steps) -> Tensor:
     """The distinct states in which trajectories end."""
-    return torch.unique(steps.state_of[steps.taken[steps.starts[1:] - 1]])
+    goals: Tensor = torch.unique(steps.state_of[steps.taken[steps.starts[1:] - 1]])
+    return goals
 
 
 def times_seen(states: Tensor, contract: Contract) -> Tensor:
