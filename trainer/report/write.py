@@ -83,7 +83,7 @@ def chosen(places: Sequence[Path]) -> dict[Path, Cells]:
     found = {}
     for place in places:
         cells = collect(place)
-        for record in cells.records:
+        for record in cells.records if place.is_dir() else ():  # kept results may be of earlier settings
             if identity(seen.get(record.name, record)) != identity(record):
                 raise BadData(f"{place}: another run is called {record.name}, too: report the folder above both")
         new = {record.name: record for record in cells.records if record.name not in seen}

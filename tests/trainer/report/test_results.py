@@ -88,6 +88,7 @@ def test_the_ablations_are_what_was_measured(words, label):
         ("whole (`--tokens whole`)", "n200 whole tokens"),
         ("AES, N = 50", "n50"),
         ("AOR, N = 20", "n20"),
+        ("AEC, L = 7", "l7"),
     ],
 )
 def test_other_sizes_are_what_was_measured(name, label):
