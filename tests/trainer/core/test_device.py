@@ -1,7 +1,9 @@
 """What depends on the machine."""
 
+import pytest
 import torch
 
+from trainer.core import device
 from trainer.core.device import Runtime, many_shapes
 
 
@@ -18,3 +20,9 @@ def test_only_bf16_is_computed_in_bf16():
     layer = torch.nn.Linear(4, 4)
     with Runtime(torch.device("cpu")).autocast("fp32"):
         assert layer(torch.ones(2, 4)).dtype == torch.float32
+
+
+@pytest.mark.parametrize(("computes", "precision"), [(False, "fp32"), (True, "bf16")])
+def test_the_best_precision_is_what_the_processor_computes(monkeypatch, computes, precision):
+    monkeypatch.setattr(device, "computes_bf16", lambda: computes)
+    assert Runtime(torch.device("cpu")).best_precision == precision

@@ -316,14 +316,13 @@ def test_bf16_trains(insert, tmp_path):
     assert all(torch.isfinite(tensor).all() for tensor in weights(tmp_path / "run").values())
 
 
-@pytest.mark.parametrize("computes", [False, True])
-def test_precision_auto_is_what_the_processor_computes(insert, tmp_path, monkeypatch, computes):
-    monkeypatch.setattr(device, "computes_bf16", lambda: computes)
-    chosen = "bf16" if computes else "fp32"
-    for name, precision in (("auto", "auto"), ("chosen", chosen)):
+@pytest.mark.parametrize(("here", "elsewhere"), [("fp32", "bf16"), ("bf16", "fp32")])
+def test_a_run_of_precision_auto_goes_on_as_it_began(insert, tmp_path, monkeypatch, here, elsewhere):
+    monkeypatch.setattr(device.Runtime, "best_precision", here)
+    for name, precision in (("auto", "auto"), ("chosen", here)):
         train_run(insert, tiny(precision=precision, epochs=1), tmp_path / name, **QUIET)
-    assert json.loads((tmp_path / "auto" / "config.json").read_text())["config"]["precision"] == chosen
-    monkeypatch.setattr(device, "computes_bf16", lambda: not computes)  # resumed on another machine
+    assert json.loads((tmp_path / "auto" / "config.json").read_text())["config"]["precision"] == here
+    monkeypatch.setattr(device.Runtime, "best_precision", elsewhere)  # resumed on another machine
     assert train_run(insert, tiny(precision="auto", epochs=1), tmp_path / "auto", **QUIET, resume=True).finished
     assert same(weights(tmp_path / "auto"), weights(tmp_path / "chosen"))
 
