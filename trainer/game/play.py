@@ -64,6 +64,14 @@ class Decision:
         )
 
 
+@dataclass(frozen=True)
+class Draw:
+    """How actions are sampled."""
+
+    generator: torch.Generator
+    curiosity: float = 0.0  # the chance of each choice to be any that is possible, not the agent's own
+
+
 class Player(Protocol):
     """What a game asks of an agent."""
 
@@ -74,7 +82,7 @@ class Player(Protocol):
     def decide(self, states: Tensor, lengths: Tensor, edits: int = 1) -> Decision:
         """The actions of the next round for states (b, m), at most ``edits`` of each; lengths (b) are on the CPU."""
 
-    def sample(self, states: Tensor, lengths: Tensor, draw: torch.Generator) -> Decision:
+    def sample(self, states: Tensor, lengths: Tensor, draw: Draw) -> Decision:
         """One action for each state, drawn from the agent's own probabilities."""
 
     def train(self, mode: bool = True) -> object:
@@ -104,9 +112,7 @@ class Rollout:
     verdicts: Tensor  # (b) of the last action; APPLIED means that the steps ran out
 
 
-def act(
-    policy: Player, states: Tensor, lengths: Tensor, edits: int = 1, draw: torch.Generator | None = None
-) -> Decision:
+def act(policy: Player, states: Tensor, lengths: Tensor, edits: int = 1, draw: Draw | None = None) -> Decision:
     """The decisions of an agent, with states of similar length decided together; lengths on the CPU.
 
     With ``draw`` they are sampled from the agent's own probabilities, one action each.
@@ -135,7 +141,7 @@ def play(
     max_steps: int,
     edits: int = 1,
     watch: Callable[[GameStep], None] | None = None,
-    draw: torch.Generator | None = None,
+    draw: Draw | None = None,
     circles: bool = True,
 ) -> Rollout:
     """Play games from these states for at most ``max_steps`` rounds each, of one action or up to ``edits``.

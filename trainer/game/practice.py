@@ -16,12 +16,13 @@ from trainer.data.contract import Contract
 from trainer.data.encode import Steps, number_steps
 from trainer.data.sources import Sources
 from trainer.game.environment import Verdict
-from trainer.game.play import GameStep, Player, play
+from trainer.game.play import Draw, GameStep, Player, play
 from trainer.game.reward import Reward
 from trainer.game.rules import Rules
 
 AT_ONCE = 1 << 14  # games whose steps are held until it is known which win
-AGAIN = 32  # times as many games from a source that was lost, at most
+AGAIN = 160  # times as many games from a source that was lost, at most
+CURIOSITY = 0.1  # in these games: the agent is too certain of what it gets wrong
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ def practise(
     """Play every source some times, each action sampled, and keep the games that win.
 
     What no game wins shows most when it is won after all. So where there is no target to learn from, and a win can
-    only be the meant one, sources that were lost are played again, in at most as many games as all of them were.
+    only be the meant one, sources that were lost are played again, with curiosity, in at most as many games as all of
+    them were.
 
     Where a target is unknown and a win need not be the meant one (``keeps`` edits), only the end that most games of a
     source agree on is kept.
@@ -100,8 +102,9 @@ def practise(
     each = max(AT_ONCE // samples, 1)
     for first in range(0, len(sources), each):
         rows, times = torch.arange(first, min(first + each, len(sources))), samples
-        for _ in range(2 if free and not agreed else 1):
-            games, wins, share = _judge(policy, rules, contract, sources, rows.repeat_interleave(times), reward, draw)
+        for curiosity in (0.0, CURIOSITY) if free and not agreed else (0.0,):
+            repeated, drawn = rows.repeat_interleave(times), Draw(draw, curiosity)
+            games, wins, share = _judge(policy, rules, contract, sources, repeated, reward, drawn)
             kept.append(distinct(games.pick(wins.nonzero()[:, 0]), agreed))
             played, won, near = played + len(wins), won + int(wins.sum()), near + share
             rows = rows[~wins.view(-1, times).any(1)]
@@ -120,7 +123,7 @@ def _judge(
     sources: Sources,
     rows: Tensor,
     reward: Reward,
-    draw: torch.Generator,
+    draw: Draw,
 ) -> tuple[Games, Tensor, float]:
     """A sampled game from each of these sources, which of the games win, and the sum of the targets' shares."""
     games, final, lengths, verdicts = _record(policy, rules, contract, sources, rows, draw)
@@ -135,7 +138,7 @@ def _judge(
 
 
 def _record(
-    policy: Player, rules: Rules, contract: Contract, sources: Sources, rows: Tensor, draw: torch.Generator
+    policy: Player, rules: Rules, contract: Contract, sources: Sources, rows: Tensor, draw: Draw
 ) -> tuple[Games, Tensor, Tensor, Tensor]:
     """Sampled games from some sources with all their steps, and how they ended."""
     numbers, states, lengths, actions = [], [], [], []

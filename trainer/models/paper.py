@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from trainer.core.config import Config
 from trainer.data.contract import Contract
-from trainer.game.play import Decision
+from trainer.game.play import Decision, Draw
 from trainer.models.encoded import Encoded
 from trainer.models.layers import (
     AdditiveAttention,
@@ -37,9 +37,9 @@ class Autoregressive(Encoded):
     combine: Combine
     decoder: Decoder
     dropout: nn.Dropout
-    drawing: torch.Generator | None = None  # while actions are sampled: each token is drawn before the next is scored
+    drawing: Draw | None = None  # while actions are sampled: each token is drawn before the next is scored
 
-    def sample(self, states: Tensor, lengths: Tensor, draw: torch.Generator) -> Decision:
+    def sample(self, states: Tensor, lengths: Tensor, draw: Draw) -> Decision:
         self.drawing = draw
         try:
             return Decision.drawn(self.scores(states, lengths).argmax(-1))

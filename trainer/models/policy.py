@@ -25,7 +25,7 @@ from trainer.data.contract import Contract
 from trainer.data.demonstrations import Demonstrations, Shards
 from trainer.data.encode import Batch, Steps
 from trainer.data.stream import StreamSampler
-from trainer.game.play import Decision
+from trainer.game.play import Decision, Draw
 
 PLANNING = frozenset(("view", "beam", "auxiliary", "confidence", "tokens"))  # settings that are the planner's alone
 
@@ -153,7 +153,7 @@ class Policy(nn.Module):
         """What to play next: one action, or for an agent that can up to ``edits`` at once."""
         return Decision.best(self.scores(states, lengths))
 
-    def sample(self, states: Tensor, lengths: Tensor, draw: torch.Generator) -> Decision:
+    def sample(self, states: Tensor, lengths: Tensor, draw: Draw) -> Decision:
         """One action for each state, drawn from the agent's own probabilities."""
         return Decision.drawn(perturbed(self.scores(states, lengths), draw).argmax(-1))
 
@@ -168,13 +168,19 @@ def negative_log_likelihood(scores: Tensor, actions: Tensor, smoothing: float = 
     return (1 - smoothing) * gold + smoothing * others
 
 
-def perturbed(scores: Tensor, draw: torch.Generator) -> Tensor:
-    """Scores with Gumbel noise: the best of them is a draw from their softmax.
+def perturbed(scores: Tensor, draw: Draw) -> Tensor:
+    """Scores with Gumbel noise: the best of them is a draw from their softmax, or with curiosity from any.
 
-    >>> draw = torch.Generator().manual_seed(0)
+    >>> draw = Draw(torch.Generator().manual_seed(0))
     >>> found = perturbed(torch.tensor([0.75, 0.25]).log().expand(10_000, 2), draw).argmax(-1)
     >>> round(float((found == 0).float().mean()), 1)
     0.8
     """
-    noise = torch.empty(scores.shape).exponential_(generator=draw).log()  # drawn on the CPU: the same on any device
+    noise = (
+        torch.empty(scores.shape).exponential_(generator=draw.generator).log()
+    )  # drawn on the CPU: the same on any device
+    if draw.curiosity:
+        possible = scores > -torch.inf
+        any_of_them = possible / possible.sum(-1, keepdim=True).clamp(min=1)
+        scores = ((1 - draw.curiosity) * scores.softmax(-1) + draw.curiosity * any_of_them).log()
     return scores - noise.to(scores.device)

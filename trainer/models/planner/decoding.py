@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from trainer.game.environment import splice
+from trainer.game.play import Draw
 from trainer.models.planner.edit_classes import END
 from trainer.models.policy import perturbed
 
@@ -69,7 +70,7 @@ def compact(states: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
     return states.gather(1, order).masked_fill(place >= lengths[:, None], 0), lengths
 
 
-def decode_scripts(model: Planner, states: Tensor, lengths: Tensor, draw: torch.Generator | None = None) -> NextEdits:
+def decode_scripts(model: Planner, states: Tensor, lengths: Tensor, draw: Draw | None = None) -> NextEdits:
     """The best script, or with ``draw`` a sampled one, that agrees with the state; its leftmost edit that is missing.
 
     A state agrees with a script if it is a source with some of the script's edits made: then what the agent

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from trainer.game.environment import splice
+from trainer.game.play import Draw
 from trainer.models.planner.decoding import NextEdits, once_each
 from trainer.models.planner.edit_classes import END
 from trainer.models.policy import perturbed
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
     from trainer.models.planner.model import Planner
 
 
-def draw_tokens(model: Planner, states: Tensor, lengths: Tensor, draw: torch.Generator) -> Tensor:
+def draw_tokens(model: Planner, states: Tensor, lengths: Tensor, draw: Draw) -> Tensor:
     """A token (b) that may be written, for each state that asks for one."""
     chances = once_each(model.token_chances, states, lengths)[:, : model.mask]
     return perturbed(chances.masked_fill(~model.edits.writable, -torch.inf), draw).argmax(1)
 
 
-def draw_spans(model: Planner, states: Tensor, lengths: Tensor, draw: torch.Generator) -> NextEdits:
+def draw_spans(model: Planner, states: Tensor, lengths: Tensor, draw: Draw) -> NextEdits:
     """A span, then its value."""
     classes = perturbed(once_each(model.plan_chances, states, lengths), draw).argmax(1)
     tokens = torch.zeros_like(classes)
@@ -32,7 +33,7 @@ def draw_spans(model: Planner, states: Tensor, lengths: Tensor, draw: torch.Gene
     return NextEdits(classes, tokens, torch.zeros(len(classes), 2))
 
 
-def draw_opened(model: Planner, states: Tensor, lengths: Tensor, draw: torch.Generator) -> NextEdits:
+def draw_opened(model: Planner, states: Tensor, lengths: Tensor, draw: Draw) -> NextEdits:
     """The places of a whole script from left to right, then its tokens; the first edit is played."""
     states, first, token = states.clone(), torch.full_like(lengths, END), torch.zeros_like(lengths)
     cursor, live = torch.zeros_like(lengths), torch.arange(len(states), device=states.device)

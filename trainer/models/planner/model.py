@@ -18,7 +18,7 @@ from trainer.data.batches import TrainingBatch
 from trainer.data.contract import Contract
 from trainer.data.demonstrations import Demonstrations
 from trainer.game.environment import Splices, splice
-from trainer.game.play import Decision
+from trainer.game.play import Decision, Draw
 from trainer.game.replay import check_trajectories
 from trainer.models.layers import IMPOSSIBLE
 from trainer.models.planner.decoding import NARROW, WIDE, NextEdits, decode_opened, decode_scripts, decode_spans
@@ -219,7 +219,7 @@ class Planner(Policy):
         return scores.scatter(2, actions[..., None], chance.log()[..., None])
 
     @torch.inference_mode()
-    def sample(self, states: Tensor, lengths: Tensor, draw: torch.Generator) -> Decision:
+    def sample(self, states: Tensor, lengths: Tensor, draw: Draw) -> Decision:
         """The first edits of scripts that are drawn from the planner's own probabilities."""
         lengths = lengths.to(states.device)
         draw_edits = {"scripts": decode_scripts, "span": draw_spans, "opened": draw_opened}[self.knowledge.view]

@@ -1,1 +1,1 @@
-"""How agents for text read: words as hashed pieces, phrases and relatives, an encoder of their own or a pretrained one."""
+"""How agents for text read: words as hashed pieces, phrases and relatives, their own encoder or a pretrained one."""
