@@ -88,7 +88,7 @@ def test_free_sources_that_were_lost_are_played_again(folder, monkeypatch):
     monkeypatch.setattr(practice, "AGAIN", 1)
     again = won(folder, free)
     lost = again.played - 2 * len(free)
-    assert 0 < lost == 2 * round(lost / 2) and again.played < more.played <= 2 * practice.AT_ONCE
+    assert 0 < lost == 2 * round(lost / 2) and again.played < more.played <= 2 * 2 * len(free)
     assert len(free) - lost // 2 <= again.sources < more.sources <= len(free)
 
 
@@ -278,3 +278,10 @@ def test_a_sweep_practises_from_its_own_imitation(folder, tmp_path):
     path.write_text(SWEEP.format(root=folder).replace('label = "practised"', ""))
     with pytest.raises(BadData, match="practise: it needs a label"):
         read_sweep(path)
+
+
+def test_games_with_an_action_that_changed_nothing_are_known():
+    states = torch.tensor([[1, 2], [1, 3], [1, 3], [1, 3], [4, 0], [4, 0], [5, 0]])
+    games = practice.Games(torch.tensor([0, 2, 4, 6, 7]), states, (states > 0).sum(1), torch.zeros(7, 1))
+    assert games.idle.tolist() == [False, True, True, False]
+    assert practice.Games.join([games, games.pick(torch.tensor([1]))]).idle.tolist() == [False, True, True, False, True]

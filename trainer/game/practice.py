@@ -1,4 +1,4 @@
-"""Games for practice: sampled from an agent's own probabilities, kept if they win, each distinct end once.
+"""Games for practice: sampled from an agent's probabilities, kept if they win, each distinct end once.
 
 Axes: b batch, m state, n action. Which games win is the environment's reward; it is looked at here, in training, and
 never while an agent is measured or used.
@@ -62,6 +62,14 @@ class Games:
         return Games(starts, self.states[rows], self.lengths[rows], self.actions[rows])
 
     @property
+    def idle(self) -> Tensor:
+        """Which of them have an action that changed nothing (games): whoever learns it never comes to an end."""
+        same = (self.states[1:] == self.states[:-1]).all(1)
+        same[self.starts[1:-1] - 1] = False  # the end of one, and the source of the next
+        counted = torch.cat((torch.zeros(2, dtype=torch.long), same.long().cumsum(0)))
+        return counted[self.starts[1:]] > counted[self.starts[:-1] + 1]
+
+    @property
     def sources(self) -> Tensor:
         """The state that each began with (games, m)."""
         return self.states[self.starts[:-1]]
@@ -102,6 +110,7 @@ def practise(
     each = max(AT_ONCE // samples, 1)
     for first in range(0, len(sources), each):
         rows, times = torch.arange(first, min(first + each, len(sources))), samples
+        most = len(rows) * samples
         for curiosity in (0.0, CURIOSITY) if free and not agreed else (0.0,):
             repeated, drawn = rows.repeat_interleave(times), Draw(draw, curiosity)
             games, wins, share = _judge(policy, rules, contract, sources, repeated, reward, drawn)
@@ -110,7 +119,7 @@ def practise(
             rows = rows[~wins.view(-1, times).any(1)]
             if not len(rows):
                 break
-            times = min(AT_ONCE // len(rows), AGAIN * samples)
+            times = min(most // len(rows), AGAIN * samples)
     found = distinct(Games.join(kept))  # a source may occur more than once
     average = near / max(played, 1) if sources.goal.wins == "target" else None
     return Won(found, played, won, len(torch.unique(found.sources, dim=0)), average)
@@ -132,7 +141,7 @@ def _judge(
     targets = [sources.targets[row] for row in once.tolist()] if sources.targets else None
     final, lengths = final.to(rules.device), lengths.to(rules.device)
     wanted = reward.wanted(texts, targets).pick(number.to(rules.device))
-    wins = reward(final, lengths, wanted).cpu() & (verdicts == int(Verdict.DONE))
+    wins = reward(final, lengths, wanted).cpu() & (verdicts == int(Verdict.DONE)) & ~games.idle
     share = float(reward.share(final, lengths, wanted).sum()) if sources.goal.wins == "target" else 0.0
     return games, wins, share
 

@@ -181,6 +181,6 @@ def perturbed(scores: Tensor, draw: Draw) -> Tensor:
     )  # drawn on the CPU: the same on any device
     if draw.curiosity:
         possible = scores > -torch.inf
-        any_of_them = possible / possible.sum(-1, keepdim=True).clamp(min=1)
+        any_of_them = possible / possible.sum(-1, keepdim=True)
         scores = ((1 - draw.curiosity) * scores.softmax(-1) + draw.curiosity * any_of_them).log()
     return scores - noise.to(scores.device)

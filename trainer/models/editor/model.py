@@ -22,7 +22,7 @@ from trainer.models.editor.edits import Edit, EditorKnowledge
 from trainer.models.editor.reading.relatives import Relatives
 from trainer.models.editor.trajectories import IGNORED, EditorBatch, decode_edits
 
-KEPT = 3.0  # how much more probable it is at first, in log-odds, that a place is left alone: most are
+KEPT = 3.0  # log-odds, at first, of leaving a place alone against each edit of it: most are left
 SURE = 0.5  # an edit that is not the most probable one must be more probable than this
 CHOICES = 16  # words that are tried in turn: some would change nothing
 SHARES = (1.0, 1.0, 0.5)  # of the losses of places, words and DONE

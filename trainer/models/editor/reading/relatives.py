@@ -20,7 +20,7 @@ LEVELS = 8  # of likeness
 LEAST = 0.35  # likeness of a relative
 LONGEST = 64  # characters that are compared
 PRIOR = 5.0  # what is added before training for the words that are most alike
-KEPT = 1 << 16  # words whose relatives are remembered
+REMEMBERED = 1 << 16  # words whose relatives are remembered
 NONE = np.full(MOST, -1)
 
 
@@ -45,11 +45,12 @@ class Lookalikes:
     def __init__(self, words: Sequence[str]) -> None:
         self.words = words
         having: dict[str, list[int]] = {}
-        for at, word in enumerate(words):
-            for part in parts(word):
+        all_parts = [parts(word) for word in words]
+        for at, some in enumerate(all_parts):
+            for part in some:
                 having.setdefault(part, []).append(at)
-        self.having = {part: np.array(some) for part, some in having.items()}  # the words that have it
-        self.sizes = np.array([len(parts(word)) for word in words])
+        self.having = {part: np.array(found) for part, found in having.items()}  # the words that have it
+        self.sizes = np.array([len(some) for some in all_parts])
 
     def nearest(self, word: str) -> tuple[np.ndarray, np.ndarray]:
         """The numbers of the words most like it, itself left out, and the share of parts that both have (Dice)."""
@@ -80,7 +81,7 @@ class Relatives(nn.Module):
         """Its relatives, each as a class times LEVELS and a level of likeness, then -1."""
         if (known := self.known.get(word)) is not None:
             return known
-        if len(self.known) >= KEPT:
+        if len(self.known) >= REMEMBERED:
             self.known.clear()
         near, alike = self.lookalikes.nearest(word)
         levels = np.minimum((alike - LEAST) / (1 - LEAST) * LEVELS, LEVELS - 1).astype(int)

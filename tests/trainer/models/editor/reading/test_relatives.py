@@ -44,7 +44,7 @@ def test_only_the_scores_of_relatives_change():
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
-    monkeypatch.setattr(relatives, "KEPT", 3)
+    monkeypatch.setattr(relatives, "REMEMBERED", 3)
     model = Relatives(contract("edit", OpenContract), WORDS, 0, 4)
     first = model.of("becouse").copy()
     for number in range(10):
