@@ -65,7 +65,6 @@ class Games:
     def idle(self) -> Tensor:
         """Which of them have an action that changed nothing (games): whoever learns it never comes to an end."""
         same = (self.states[1:] == self.states[:-1]).all(1)
-        same[self.starts[1:-1] - 1] = False  # the end of one, and the source of the next
         counted = torch.cat((torch.zeros(2, dtype=torch.long), same.long().cumsum(0)))
         return counted[self.starts[1:]] > counted[self.starts[:-1] + 1]
 

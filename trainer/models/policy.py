@@ -176,9 +176,8 @@ def perturbed(scores: Tensor, draw: Draw) -> Tensor:
     >>> round(float((found == 0).float().mean()), 1)
     0.8
     """
-    noise = (
-        torch.empty(scores.shape).exponential_(generator=draw.generator).log()
-    )  # drawn on the CPU: the same on any device
+    # Drawn on the CPU: the same on any device.
+    noise = torch.empty(scores.shape).exponential_(generator=draw.generator).log()
     if draw.curiosity:
         possible = scores > -torch.inf
         any_of_them = possible / possible.sum(-1, keepdim=True)
