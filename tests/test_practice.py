@@ -281,7 +281,7 @@ def test_a_sweep_practises_from_its_own_imitation(folder, tmp_path):
 
 
 def test_games_with_an_action_that_changed_nothing_are_known():
-    states = torch.tensor([[1, 2], [1, 3], [1, 3], [1, 3], [4, 0], [4, 0], [5, 0]])
-    games = practice.Games(torch.tensor([0, 2, 4, 6, 7]), states, (states > 0).sum(1), torch.zeros(7, 1))
-    assert games.idle.tolist() == [False, True, True, False]
-    assert practice.Games.join([games, games.pick(torch.tensor([1]))]).idle.tolist() == [False, True, True, False, True]
+    states = torch.tensor([[1, 2], [1, 3], [1, 3], [1, 3], [4, 0], [4, 0], [5, 0], [5, 0], [6, 0]])
+    games = practice.Games(torch.tensor([0, 2, 4, 6, 7, 9]), states, (states > 0).sum(1), torch.zeros(9, 1))
+    assert games.idle.tolist() == [False, True, True, False, False]  # the last begins where another ended
+    assert practice.Games.join([games, games.pick(torch.tensor([1]))]).idle.tolist()[-3:] == [False, False, True]
