@@ -28,7 +28,7 @@ from trainer.report.collect import collect
 from trainer.sweeps.cell import CellJob, run_cell
 from trainer.sweeps.grid import read_sweep
 from trainer.sweeps.result import read_cell
-from trainer.sweeps.runner import finished
+from trainer.sweeps.runner import finished, next_cell, run_sweep
 from trainer.training.run import Description
 
 MARGIN = 10.0  # per cent of the equations that practice must gain on a tiny AOR, at least
@@ -278,6 +278,17 @@ def test_a_sweep_practises_from_its_own_imitation(folder, tmp_path):
     path.write_text(SWEEP.format(root=folder).replace('label = "practised"', ""))
     with pytest.raises(BadData, match="practise: it needs a label"):
         read_sweep(path)
+
+
+def test_cells_that_begin_with_the_same_run_take_turns(folder, tmp_path):
+    more = (
+        SWEEP[SWEEP.rindex("[[grid]]") :].replace('"practised"', '"without"').replace('sources = "{root}/free"\n', "")
+    )
+    (tmp_path / "practice.toml").write_text((SWEEP + more).format(root=folder))
+    sweep = read_sweep(tmp_path / "practice.toml", tmp_path / "sweep")
+    assert run_sweep(sweep, jobs=3, threads=1, device="cpu", say=[].append) == 3
+    one, other = sweep.cells[0], structs.replace(sweep.cells[0], seed=1)
+    assert next_cell(sweep.cells, [one]) is None and next_cell([*sweep.cells, other], [one]) == other
 
 
 def test_games_with_an_action_that_changed_nothing_are_known():

@@ -183,8 +183,8 @@ class GridCell(Struct, frozen=True):
 
     @property
     def start(self) -> GridCell:
-        """The cell that a practising one begins with."""
-        return replace(self, label=self.dataset.size, practise=None)
+        """The cell whose run it begins with: itself, unless it practises."""
+        return replace(self, label=self.dataset.size, practise=None) if self.practise else self
 
     @property
     def name(self) -> str:

@@ -6,8 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -53,7 +52,7 @@ def run_sweep(sweep: Sweep, jobs: int = 1, threads: int | None = None, device: s
 
     Interrupted, it kills its cells; another call resumes them.
     """
-    left = deque(cell for cell in sweep.cells if not finished(cell, sweep.out))
+    left = [cell for cell in sweep.cells if not finished(cell, sweep.out)]
     if missing := sweep.missing() if left else []:
         raise BadData(f"{missing[0].path}: no finished dataset{missing[0].how_to_get}")
     total, failed = len(left), list[str]()
@@ -64,8 +63,9 @@ def run_sweep(sweep: Sweep, jobs: int = 1, threads: int | None = None, device: s
     slots, workers = [gpu_of(job) for job in range(jobs)], list[Worker]()
     try:
         while left or workers:
-            while left and slots:
-                job = CellJob(left.popleft(), str(sweep.out), threads, device, verbose=jobs == 1)
+            while slots and (cell := next_cell(left, [worker.job.cell for worker in workers])):
+                left.remove(cell)
+                job = CellJob(cell, str(sweep.out), threads, device, verbose=jobs == 1)
                 workers.append(Worker(job, slots.pop(0)))
             ready = wait([worker.output for worker in workers])
             for worker in [worker for worker in workers if worker.output in ready and not worker.running()]:
@@ -83,6 +83,13 @@ def run_sweep(sweep: Sweep, jobs: int = 1, threads: int | None = None, device: s
     if failed:
         raise Failed(f"{len(failed)} of {total} cells failed, the first: {failed[0]}")
     return total
+
+
+def next_cell(left: Sequence[GridCell], running: Sequence[GridCell]) -> GridCell | None:
+    """The first cell that can run beside those that are running: cells that begin with the same run, which the first
+    of them trains, take turns."""
+    taken = {cell.start.name for cell in running}
+    return next((cell for cell in left if cell.start.name not in taken), None)
 
 
 def gpu_of(job: int) -> dict[str, str]:
