@@ -28,6 +28,7 @@ from aegen.core.types import Tokens
 from aegen.dataset.contract import Contract, read_contract
 from aegen.dataset.dataset import Dataset
 from aegen.dataset.folder import Folder
+from aegen.dataset.names import check_split
 from aegen.engines.local import Local
 from aegen.experts.expert import Expert
 from aegen.pairs.generate import batches, plan
@@ -68,6 +69,7 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
     ) -> None:
         if reward not in ("goal", "target", "share"):
             raise InvalidSpec(f"reward={str(reward)[:60]}: expected goal, target or share")
+        check_split(split)
         if folder is None:
             task = task or "aor"
             if task == "text":
@@ -89,6 +91,8 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
             self.game = Environment(contract.design, contract.writable, contract.max_state)
             known = contract.state_tokens
             self.max_steps = max_steps or contract.max_steps
+        if not self.pairs:
+            raise InvalidSpec(f"split={split}: no pairs to play")
         self.wins = goal if goal and reward == "goal" else Goal("target")
         if reward == "share" and goal and goal.wins != "target":
             raise InvalidSpec("reward=share: texts alone pay a share; an equation holds or it does not")

@@ -10,7 +10,7 @@ import msgspec
 
 from aegen.core.description import FileInfo, ManifestRecord, read_manifest
 from aegen.core.format import COLUMNS
-from aegen.dataset.names import shard_order
+from aegen.dataset.names import check_split, shard_order
 from aegen.dataset.recipe import Recipe
 from aegen.files.places import Remote, file_size
 
@@ -35,7 +35,9 @@ class Manifest:
 
     def shards(self, config: str, split: str | None = None) -> list[str]:
         """Names of the shards of a config, in order."""
-        prefix = f"{config}/{split}-" if split else f"{config}/"
+        if split is not None:
+            check_split(split)
+        prefix = f"{config}/" if split is None else f"{config}/{split}-"
         return sorted((name for name in self.files if name.startswith(prefix)), key=shard_order)
 
     def rows(self, config: str, split: str | None = None) -> int:

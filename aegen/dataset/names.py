@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from aegen.core.errors import BadData
-from aegen.core.format import SHARD, ConfigName, SplitName
+from aegen.core.errors import BadData, InvalidSpec
+from aegen.core.format import SHARD, SPLITS, ConfigName, SplitName
 
 
 def shard_name(config: str, split: str, index: int, total: int) -> str:
@@ -24,6 +24,12 @@ def shard_parts(name: str) -> tuple[ConfigName, SplitName]:
         example = shard_name("pairs", "train", 0, 1)
         raise BadData(f"{ascii(name[:80])[1:-1]}: not a shard name, expected for example {example}")
     return cast(ConfigName, match[1]), cast(SplitName, match[2])
+
+
+def check_split(split: str) -> None:
+    """Refuse a split that no dataset has: its rows would be none, without a word."""
+    if split not in SPLITS:
+        raise InvalidSpec(f"split={str(split)[:60]}: expected one of {', '.join(SPLITS)}")
 
 
 def shard_of(name: str, config: str) -> str:

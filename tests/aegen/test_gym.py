@@ -84,6 +84,15 @@ def test_texts_are_played_from_a_folder_of_texts_alone(tmp_path):
         gymnasium.make("aegen/Aor-v0", reward="money")
 
 
+@pytest.mark.parametrize("split,message", [("val", "expected one of train, validation, test"), ("test", "no pairs")])
+@pytest.mark.parametrize("source", ["generated", "folder"])
+def test_a_split_without_pairs_is_not_played(source, split, message, tmp_path):
+    if source == "folder":
+        pipeline.build(Spec("aor", 10, 4, 5), Folder(tmp_path), Local())
+    with pytest.raises(InvalidSpec, match=f"split={split}: {message}"):
+        aegen.gym.EditGame(l=4, d=5, split=split, folder=tmp_path if source == "folder" else None)
+
+
 def test_a_dataset_that_does_not_say_what_winning_is_pays_for_targets_only(tmp_path, monkeypatch):
     monkeypatch.setattr("aegen.pipeline.generated.goal_of", lambda *given: None)
     pipeline.build(Spec("aor", 10, 4, 60), Folder(tmp_path), Local())
