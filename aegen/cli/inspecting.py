@@ -54,8 +54,9 @@ def show(folder: str, split: str, rows: int | None, config: str | None, html: Pa
 
     dataset = Dataset.open(open_folder(folder))
     if config is None:
-        wanted = ("augmented", "expert", "sources") if split == "train" else ("expert",)
+        wanted = ("augmented", "expert", "sources") if split == "train" else ("expert", "sources")
         config = next((name for name in wanted if name in dataset.configs), "pairs")
+    dataset.check_rows(config, split)
     if html:
         from aegen.files.atomic import AtomicFile
         from aegen.pages.browse import browse

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aegen.core.errors import BadData, InvalidSpec
-from aegen.core.format import DONE, KEEP, split_state
+from aegen.core.format import DONE, KEEP, SPLITS, split_state
 from aegen.core.types import Tokens
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
@@ -71,8 +71,21 @@ class Dataset:
         """How many rows a config has."""
         return self.manifest.rows(config, split)
 
+    def check_config(self, config: str) -> None:
+        """Refuse a config that is not there; name those that are."""
+        if config not in self.configs:
+            raise InvalidSpec(f"{self.path}: no config {config}; existing: {', '.join(self.configs)}")
+
+    def check_rows(self, config: str, split: str) -> None:
+        """The same for a config without rows in this split."""
+        self.check_config(config)
+        if not self.rows(config, split):
+            there = ", ".join(f"{config}/{name}" for name in SPLITS if self.rows(config, name))
+            raise InvalidSpec(f"{self.path}: no rows of {config}/{split}; existing: {there}")
+
     def pair_rows(self, split: str) -> Iterator[tuple[int, str, str]]:
         """Id, source and target of each pair, as the shards hold them."""
+        self.check_config("pairs")
         for name in self.manifest.shards("pairs", split):
             yield from read_pairs(self.folder / name)
 
@@ -83,14 +96,14 @@ class Dataset:
 
     def sources(self) -> Iterator[tuple[int, str]]:
         """Id and text of each source, in a dataset of sources without targets."""
+        self.check_config("sources")
         for name in self.manifest.shards("sources"):
             for batch in read_batches(self.folder / name, "sources"):
                 yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
     def trajectories(self, split: str, config: str = "expert") -> Iterator[Trajectory]:
         """The demonstrations of a split: ``expert``, or ``augmented`` with those from shifted states."""
-        if config not in self.configs:
-            raise InvalidSpec(f"{self.path}: no config {config}; existing: {', '.join(self.configs)}")
+        self.check_config(config)
         steps: list[Step] = []
         for name in self.manifest.shards(config, split):
             for batch in read_batches(self.folder / name, config):

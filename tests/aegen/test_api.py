@@ -50,6 +50,13 @@ def test_trajectories_lead_from_source_to_goal(tmp_path):
     assert shifted and all(game.goal == pairs[game.pair][1] for game in shifted)
     with pytest.raises(aegen.InvalidSpec, match="no config tags"):
         next(data.trajectories("train", "tags"))
+    for read in (data.trajectories, data.pairs, data.pair_rows):
+        with pytest.raises(aegen.InvalidSpec, match="split=val: expected one of train, validation, test"):
+            next(read("val"))
+    with pytest.raises(aegen.InvalidSpec, match="split=val"):
+        data.rows("pairs", "val")
+    with pytest.raises(aegen.InvalidSpec, match="no config sources; existing: pairs, expert, augmented"):
+        next(data.sources())
 
 
 def test_any_iterable_of_pairs_can_be_imported(tmp_path):

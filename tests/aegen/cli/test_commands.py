@@ -42,6 +42,20 @@ def test_a_config_that_is_not_there_is_not_shown(options, invoke):
         assert f"no config {config}; existing: pairs" in said
 
 
+@pytest.mark.parametrize("options", [(), ("--json",), ("--html", "x.html")])
+def test_what_has_no_rows_is_not_shown(options, invoke, tmp_path):
+    invoke("build", *AOR, "--out", "d")
+    invoke("sources", *AOR, "--out", "free")
+    for words, message in (
+        (("d", "--config", "sources"), "d: no config sources; existing: pairs, expert, augmented"),
+        (("d", "--config", "augmented", "--split", "test"), "no rows of augmented/test; existing: augmented/train"),
+        (("free", "--config", "pairs"), "free: no config pairs; existing: sources"),
+        (("free", "--split", "test"), "free: no rows of sources/test; existing: sources/train"),
+    ):
+        assert message in one_line(invoke("show", *words, *options, check=2))
+    assert not (tmp_path / "x.html").exists()
+
+
 def test_stages_and_import(invoke, tmp_path):
     (tmp_path / "a.csv").write_text("source,target\nhte,the\nteh,the\nadn,and\n")
     imported = json.loads(
