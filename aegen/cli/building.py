@@ -173,7 +173,7 @@ def plan(
     IMPORT,
     "--kind",
     str,
-    "Input format: auto, released, parallel, csv, tsv (unquoted), jsonl, parquet, m2 or datasets.",
+    "Input format: auto, released, parallel, csv, tsv (unquoted), jsonl, parquet, m2, datasets, lines (--sources-only).",
 )
 @setting(IMPORT, "--task", str, "Task that sets metric, design and rules: text, aor, aes or aec.")
 @setting(IMPORT, "--tokens", str, "Tokens: words (separated by single spaces) or chars.")

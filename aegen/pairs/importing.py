@@ -1,7 +1,7 @@
 """Text pairs of any origin: read, checked, tokenised, split, and written as the config ``pairs``.
 
-Everything is read twice: once to check and count, once to write, so that nothing is written for bad input and memory
-stays flat.
+The input is read once to check and count, so that nothing is written for bad input, and then once for each split, so
+that memory stays flat.
 """
 
 from __future__ import annotations
@@ -129,11 +129,18 @@ class Import:
     def count(self, progress: Progress = silent) -> dict[str, int]:
         """Pairs of each split; reads and checks everything."""
         counts: Counter[str] = Counter()
+        annotators: set[int] = set()
         self.skipped.clear()
         with progress("checking", 0) as advance:
             for row in self.rows(self.skipped):
                 counts[row.split] += 1
+                annotators.update(name for name, _ in row.annotations)
                 advance(1)
+        name = ", ".join(map(str, self.paths)) or "input"
         if not counts:
-            raise BadData(f"{', '.join(map(str, self.paths)) or 'input'}: no pairs")
+            raise BadData(f"{name}: no pairs")
+        if annotators and self.annotator not in annotators:  # every target would be its source
+            raise InvalidSpec(
+                f"{name}: no annotator {self.annotator}; existing: {', '.join(map(str, sorted(annotators)))}"
+            )
         return {split: counts[split] for split in SPLITS}

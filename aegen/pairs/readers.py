@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aegen.core.errors import BadData, InvalidSpec, MissingExtra
-from aegen.core.format import SPLITS
+from aegen.core.format import SPLITS, SplitName
 from aegen.files.places import short
 from aegen.pairs.rows import Reader, Row, digests, lines_of
 from aegen.pairs.spec import InputFile
@@ -20,6 +20,11 @@ from aegen.pairs.tables import Table
 
 if TYPE_CHECKING:
     from aegen.pairs.importing import Import
+
+
+# What a split may be called elsewhere, and what it is here.
+SPLIT_NAMES: dict[str, SplitName] = {name: name for name in SPLITS}
+SPLIT_NAMES |= dict.fromkeys(("val", "valid", "dev"), "validation")
 
 
 @dataclass(frozen=True)
@@ -88,14 +93,14 @@ class Released:
     folder: Path
     kind: ClassVar[str] = "released"
     options: ClassVar[dict[str, Any]] = {}
-    names: ClassVar[dict[str, str]] = {"train": "train", "val": "validation", "test": "test"}
+    names: ClassVar[tuple[str, ...]] = ("train", "val", "test")
 
     def _parts(self) -> list[Parallel]:
         there = [name for name in self.names if (self.folder / f"{name}_x.txt").exists()]
         if not there:
             raise BadData(f"{self.folder}: no train_x.txt, val_x.txt or test_x.txt in it")
         return [
-            Parallel(self.folder / f"{name}_x.txt", self.folder / f"{name}_y.txt", self.names[name]) for name in there
+            Parallel(self.folder / f"{name}_x.txt", self.folder / f"{name}_y.txt", SPLIT_NAMES[name]) for name in there
         ]
 
     def rows(self) -> Iterator[Row]:
@@ -211,6 +216,7 @@ class HubDataset:
     name: str
     source: str
     target: str
+    divided: bool = False  # anew, whatever its splits are called
     kind: ClassVar[str] = "datasets"
 
     @property
@@ -230,21 +236,25 @@ class HubDataset:
                 loaded = datasets.load_dataset(name, config or None)
         except Exception as error:  # whatever it stumbles over in a stranger's folder, of which it checks little
             raise self._refused(error) from None
-        return loaded if isinstance(loaded, dict) else {"": loaded}
+        return {str(split): data for split, data in loaded.items()} if isinstance(loaded, dict) else {"": loaded}
 
     def _refused(self, error: Exception) -> BadData:
         return BadData(f"{self.name}: the package datasets cannot read it ({type(error).__name__}: {short(error)})")
 
     def rows(self) -> Iterator[Row]:
-        for split, data in self._load().items():
+        splits = self._load()
+        unknown = [split for split in splits if split not in SPLIT_NAMES]
+        if unknown and len(splits) > 1 and not self.divided:  # one alone is divided by the default ratio
+            expected = f"expected one of {', '.join(SPLITS)}, or use --ratio"
+            raise InvalidSpec(f"{self.name}: split {unknown[0]!r}: {expected}")
+        for split, data in splits.items():
             for name in (self.source, self.target):
                 if name not in data.column_names:
                     raise BadData(
                         f"{self.name}: no column {name!r}; there are {', '.join(map(repr, data.column_names))}"
                     )
-            known = split if split in SPLITS else None
             for number, (source, target) in enumerate(self._pairs(data), start=1):
-                row = Row(f"{self.name}/{split or 'all'}:{number}", split=known)
+                row = Row(f"{self.name}/{split or 'all'}:{number}", split=SPLIT_NAMES.get(split))
                 if isinstance(source, str) and isinstance(target, str):
                     yield replace(row, source=source, target=target)
                 else:
@@ -270,6 +280,7 @@ KINDS = ("auto", "released", "parallel", "csv", "tsv", "jsonl", "parquet", "m2",
 def open_reader(wanted: Import) -> Reader:
     """The reader for these paths: by the asked kind, or by what they look like."""
     if wanted.pairs is not None:
+        _check_annotator(wanted, Memory.kind)
         return Memory(wanted.pairs)
     splits, paths = zip(*map(named_split, wanted.paths), strict=True)
     kind = wanted.kind
@@ -283,6 +294,7 @@ def open_reader(wanted: Import) -> Reader:
         kind = "lines" if plain else _guess(paths)
     if kind == "lines" and not wanted.sources_only:
         raise InvalidSpec("lines has no targets; expected --sources-only, or another kind")
+    _check_annotator(wanted, kind)
     target_column = wanted.source_column if wanted.sources_only else wanted.target_column
     if any(splits) and kind != "m2":
         raise InvalidSpec(f"{wanted.paths[0]}: only M2 files can be named by their split, not {kind}")
@@ -296,10 +308,16 @@ def open_reader(wanted: Import) -> Reader:
         case "m2":
             return Several(tuple(M2(*each) for each in zip(paths, repeat(wanted.annotator), splits, strict=False)))
         case "datasets":
-            return HubDataset(str(paths[0]), wanted.source_column, target_column)
+            divided = wanted.ratio is not None or wanted.sources_only
+            return HubDataset(str(paths[0]), wanted.source_column, target_column, divided)
         case "lines":
             return Lines(paths[0])
     return Table(paths[0], kind, wanted.source_column, target_column)
+
+
+def _check_annotator(wanted: Import, kind: str) -> None:
+    if wanted.annotator and kind != "m2":
+        raise InvalidSpec(f"annotator={wanted.annotator}: only M2 files have annotators, not {kind}")
 
 
 def named_split(path: Path) -> tuple[str | None, Path]:
@@ -315,7 +333,7 @@ def named_split(path: Path) -> tuple[str | None, Path]:
 def _guess(paths: tuple[Path, ...]) -> str:
     if all(path.suffix == ".m2" for path in paths) and len(paths) > 1:
         return "m2"
-    if len(paths) == 2:
+    if len(paths) == 2 and not any(path.suffix in SUFFIXES for path in paths):  # two tables are not two texts
         return "parallel"
     path = paths[0]
     if any((path / f"{name}_x.txt").exists() for name in Released.names):
@@ -323,7 +341,8 @@ def _guess(paths: tuple[Path, ...]) -> str:
     if path.suffix in SUFFIXES and not path.is_dir():
         return SUFFIXES[path.suffix]
     if path.is_file():
-        raise InvalidSpec(f"{path.name}: unknown format; choose --kind {' | '.join(KINDS[1:])}")
+        offered = [kind for kind in KINDS if kind not in ("auto", "lines")]  # with --sources-only this would be lines
+        raise InvalidSpec(f"{path.name}: unknown format; choose --kind {' | '.join(offered)}")
     if not path.exists() and not re.fullmatch(r"[\w.-]+/[\w.-]+(:[\w.-]+)?", str(path)):
         raise BadData(f"{path}: No such file or directory, and not the id of a dataset (owner/name)")
     return "datasets"

@@ -85,6 +85,34 @@ def test_datasets_from_disk(tmp_path):
     assert texts(folder, manifest, split="test") == PAIRS[:3]
 
 
+def saved(place, **splits):
+    """A dataset of the package datasets, with the texts of each split."""
+    datasets = pytest.importorskip("datasets")
+    made = {
+        name: datasets.Dataset.from_dict({"source": rows, "target": [f"{row} x" for row in rows]})
+        for name, rows in splits.items()
+    }
+    datasets.DatasetDict(made).save_to_disk(place)
+    return place
+
+
+@pytest.mark.parametrize("name", ["validation", "val", "valid", "dev"])
+def test_a_split_of_datasets_may_have_another_name(name, tmp_path):
+    place = saved(tmp_path / "set", train=["a", "b"], **{name: [f"c {number}" for number in range(20)]})
+    _, manifest, _ = bring(tmp_path, place)
+    assert [manifest.rows("pairs", split) for split in SPLITS] == [2, 20, 0]
+
+
+def test_an_unknown_split_of_datasets_is_not_scattered(tmp_path):
+    place = saved(tmp_path / "set", train=["a", "b"], extra=["c"])
+    with pytest.raises(InvalidSpec, match="split 'extra': expected one of train, validation, test, or use --ratio"):
+        bring(tmp_path, place)
+    assert not (tmp_path / "out").exists()
+    assert bring(tmp_path, place, ratio="100/0/0")[1].rows("pairs", "train") == 3
+    pipeline.import_sources(Import((place,), sources_only=True), Folder(tmp_path / "free"))
+    assert bring(tmp_path / "alone", saved(tmp_path / "one", all=["a", "b"]))[1].rows("pairs") == 2
+
+
 M2 = """S This are a sentence .
 A 1 2|||R:VERB|||is|||REQUIRED|||-NONE-|||0
 A 3 4|||R|||text|||REQUIRED|||-NONE-|||1
@@ -111,6 +139,30 @@ def test_m2(annotator, targets, tmp_path):
     folder, manifest, _ = bring(tmp_path, tmp_path / "a.m2", annotator=annotator, ratio="100/0/0")
     assert [target for _, target in texts(folder, manifest)] == targets
     demonstrated(folder)
+
+
+@pytest.mark.parametrize("annotator,text", [(2, M2), (1, "S a b\n"), (0, M2.replace("|||0", "|||4"))])
+def test_an_annotator_that_is_not_there_is_named(annotator, text, tmp_path):
+    (tmp_path / "a.m2").write_text(text)
+    with pytest.raises(InvalidSpec, match=rf"a\.m2: no annotator {annotator}; existing: "):
+        bring(tmp_path, tmp_path / "a.m2", annotator=annotator)
+    assert not (tmp_path / "out").exists()
+
+
+def test_only_m2_files_have_annotators(tmp_path):
+    write(tmp_path / "a.csv", ["source,target", "a,b"])
+    with pytest.raises(InvalidSpec, match="annotator=3: only M2 files have annotators, not csv"):
+        bring(tmp_path, tmp_path / "a.csv", annotator=3)
+    with pytest.raises(InvalidSpec, match="annotator=3: only M2 files have annotators"):
+        bring(tmp_path, pairs=(("a", "b"),), annotator=3)
+
+
+def test_two_tables_are_not_two_texts(tmp_path):
+    one, two = (write(tmp_path / name, ["source,target", "a,b"]) for name in ("t.csv", "u.csv"))
+    with pytest.raises(InvalidSpec, match="csv takes one path, not 2"):
+        bring(tmp_path, one, two)
+    _, manifest, _ = bring(tmp_path, one, two, kind="parallel")
+    assert manifest.rows("pairs") == 2
 
 
 def test_the_splits_that_are_there_are_kept(tmp_path):
@@ -305,7 +357,7 @@ def test_unequal_lengths(tmp_path):
         ("a.m2", "S a b\nA x|||y\n", {}, "an edit that cannot be read"),
         ("a.m2", "B a b\n", {}, "expected a line that begins with S or A"),
         ("a.csv", "source,target\n", {}, "no pairs"),
-        ("a.xyz", "source,target\n", {}, "unknown format"),
+        ("a.xyz", "source,target\n", {}, "unknown format; choose --kind [a-z0-9 |]* m2 . datasets$"),
         ("a.csv", "", {"ratio": "50/50"}, "ratio=50/50"),
         ("a.csv", "", {"tokens": "bytes"}, "tokens=bytes"),
         ("a.csv", "", {"task": "xyz"}, "task=xyz"),
