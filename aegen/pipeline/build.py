@@ -72,6 +72,8 @@ def _generate(recipe: Recipe, folder: Folder, engine: Engine, progress: Progress
 
 def import_pairs(source: Import, folder: Folder, progress: Progress = silent) -> Done:
     """Write imported pairs, and of M2 files what each annotator would change."""
+    if source.sources_only:
+        raise InvalidSpec("sources_only: pairs are imported with their targets; use `aegen import --sources-only`")
     recipe = Recipe(source.recorded)
     if there := _finished(folder, recipe):
         return there, False

@@ -86,6 +86,12 @@ def test_no_pairs_and_pairs_of_a_kind_are_refused(tmp_path):
     assert not (tmp_path / "mine").exists()
 
 
+def test_sources_without_targets_are_not_pairs(tmp_path):
+    with pytest.raises(aegen.InvalidSpec, match="use `aegen import --sources-only`"):
+        aegen.import_pairs([("a", "b")], out=tmp_path / "mine", sources_only=True)
+    assert not (tmp_path / "mine").exists()
+
+
 def test_a_demonstrator_that_does_not_exist_leaves_no_folder(tmp_path):
     for wrong in ({"metric": "nothing"}, {"design": "nothing"}, {"metric": "nothing", "design": "tags"}):
         with pytest.raises(aegen.InvalidSpec, match="=nothing: expected one of"):
