@@ -132,15 +132,14 @@ class Agent:
             for game, move in read_moves(step, contract):
                 played[game].append(move)
 
-        watcher, most = watch if moves else None, contract.most_steps(int(lengths.max()))
         rollout = play(
             self.policy,
             self.environment,
             ids,
             lengths,
-            max_steps=most,
+            max_steps=contract.most_steps(lengths),
             edits=edits,
-            watch=watcher,
+            watch=watch if moves else None,
             circles=not contract.open,
         )
         results = zip(rollout.states.tolist(), rollout.lengths.tolist(), rollout.verdicts.tolist(), strict=True)

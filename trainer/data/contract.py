@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import structs
 
@@ -13,6 +13,9 @@ from trainer.core.description import PairsDescription, StepsDescription, checked
 from trainer.core.errors import BadData
 from trainer.core.format import DONE, KEEP, OPERATIONS, POSITION
 from trainer.core.records import convert, plain
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Contract(StepsDescription, frozen=True, kw_only=True, dict=True):
@@ -85,9 +88,9 @@ class Contract(StepsDescription, frozen=True, kw_only=True, dict=True):
         """The tokens of an action; the id after the vocabulary is a model's BOS."""
         return [self.actions[one] if one < len(self.actions) else "BOS" for one in ids]
 
-    def most_steps(self, length: int) -> int:
-        """The most actions of a game that begins with a state of some length."""
-        return self.max_steps
+    def most_steps(self, lengths: Tensor) -> Tensor:
+        """The most rounds of games that begin with states of these lengths (b)."""
+        return lengths.new_full(lengths.shape, self.max_steps)
 
     def forget(self) -> None:
         """Between texts: forget what was met besides the dataset's own tokens, which here is nothing."""
@@ -182,9 +185,9 @@ class OpenContract(Contract, frozen=True, kw_only=True, dict=True):
             for one in ids
         ]
 
-    def most_steps(self, length: int) -> int:
+    def most_steps(self, lengths: Tensor) -> Tensor:
         """As many as in training, or for a longer text one for each token."""
-        return max(self.max_steps, length)
+        return lengths.clamp(min=self.max_steps)
 
 
 def merge(described: Iterable[tuple[str, Contract]]) -> Contract:

@@ -138,13 +138,15 @@ def play(
     states: Tensor,
     lengths: Tensor,
     *,
-    max_steps: int,
+    max_steps: int | Tensor,
     edits: int = 1,
     watch: Callable[[GameStep], None] | None = None,
     draw: Draw | None = None,
     circles: bool = True,
 ) -> Rollout:
     """Play games from these states for at most ``max_steps`` rounds each, of one action or up to ``edits``.
+
+    A tensor of steps (b) has a limit for each game, so that none depends on the games that it is played with.
 
     With ``draw`` the actions are sampled; without, they are the agent's best. Without ``circles`` a game that comes
     back to a state that it had is over: it would go round until the steps run out, which a long text has many of.
@@ -156,12 +158,13 @@ def play(
     device = environment.device
     count = len(states)
     final, sizes = states.long().clone(), lengths.long().clone()
+    limits = torch.as_tensor(max_steps).expand(count)
     steps, verdicts = torch.zeros(count, dtype=torch.long), torch.full((count,), int(Verdict.APPLIED))
     for first in range(0, count, CHUNK):
         games = torch.arange(first, min(first + CHUNK, count))
         live_states, live_lengths = final[games].to(device), sizes[games]
         seen = [] if circles else [{mark} for mark in fingerprints(live_states, live_lengths)]
-        for _ in range(max_steps):
+        for turn in range(int(limits[games].max())):
             live_states = live_states[:, : max(int(live_lengths.max()), 1)]
             decision = act(policy, live_states, live_lengths, edits, draw)
             for step in play_round(environment, live_states, live_lengths, decision):
@@ -176,7 +179,7 @@ def play(
             final = functional.pad(final, (0, max(width - final.shape[1], 0)))
             final[games] = 0
             final[games, :width] = live_states.cpu()
-            live = verdicts[games] == int(Verdict.APPLIED)
+            live = (verdicts[games] == int(Verdict.APPLIED)) & (limits[games] > turn + 1)
             if not circles:
                 for row, mark in enumerate(fingerprints(live_states, live_lengths)):
                     before = seen[int(games[row]) - first]
@@ -283,16 +286,14 @@ def score(
     rows = range(len(pairs))[part]
     played = torch.arange(len(pairs))[part]
     played = played[pairs.playable[played]]
-    watch = observer.watch if observer else None
-    most = contract.most_steps(int(pairs.lengths.max()) if len(pairs) else 0)
     rollout = play(
         policy,
         environment,
         pairs.states[played],
         pairs.lengths[played],
-        max_steps=most,
+        max_steps=contract.most_steps(pairs.lengths[played]),
         edits=edits,
-        watch=watch,
+        watch=observer.watch if observer else None,
         circles=not contract.open,
     )
     names = contract.names

@@ -16,6 +16,8 @@ from trainer.agents.agent import Agent
 from trainer.cli import main
 from trainer.core.errors import InvalidConfig
 from trainer.data.dataset import Dataset
+from trainer.data.encode import load_pairs
+from trainer.game.play import Decision
 from trainer.models.editor.certainty import best_bar, pick
 from trainer.models.editor.model import Editor
 from trainer.models.zoo import build_model, open_demonstrations
@@ -97,6 +99,23 @@ def test_any_line_comes_back(agent):
     assert {game.ended for game in games} <= {"done", "limit"}
     untouched = [game for game in games if len(game.moves) == 1]
     assert all(game.text == game.source for game in untouched) and untouched
+
+
+def test_a_game_ends_by_the_length_of_its_own_text(agent):
+    """An agent that never says DONE gives a text the same result alone and beside longer ones."""
+
+    def decide(states, lengths, edits=1):
+        insert = [agent.contract.action_id(token) for token in ("INSERT", "POS_0", "the")]
+        return Decision.drawn(torch.tensor([insert] * len(states)))
+
+    agent.policy.decide = decide
+    texts = ["i see", " ".join(["the cat"] * 20), "um " * 9 + "dog", ""]
+    games, most = agent.edit(texts), agent.contract.max_steps
+    assert games == [agent.edit(text) for text in texts]
+    assert [len(game.moves) for game in games] == [most, 40, 10, most] and most < 10
+    sources = load_pairs(Dataset(agent.description.dataset), "test", agent.contract).sources
+    steps = [max(most, len(source)) for source in sources]
+    assert agent.evaluate(split="test")["steps_per_game"] == sum(steps) / len(steps) and len(set(steps)) > 1
 
 
 def test_several_edits_a_round_end_the_same(agent):
