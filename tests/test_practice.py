@@ -25,6 +25,7 @@ from trainer.data.encode import load_pairs
 from trainer.data.sources import load_sources
 from trainer.game import practice
 from trainer.report.collect import collect
+from trainer.report.runs import told_apart
 from trainer.sweeps.cell import CellJob, run_cell
 from trainer.sweeps.grid import read_sweep
 from trainer.sweeps.result import read_cell
@@ -224,6 +225,7 @@ def test_texts_practise_on_their_targets_and_the_log_tells_how_near_they_came(tm
 def test_a_report_tells_how_a_run_practised(folder, short):
     evaluate_run(short, "cpu")
     (cell,) = (one for one in collect(folder).records if one.practice)
+    assert cell.label == "practised"  # no agent of the main table
     assert cell.practice == {
         "sources": str(folder / "free"),
         "rounds": 2,
@@ -233,6 +235,11 @@ def test_a_report_tells_how_a_run_practised(folder, short):
     }
     practise = f"trainer practise {folder / 'start'} --sources {folder / 'free'} --rounds 2 --samples 2 --updates 12"
     assert cell.commands[0] == f"{practise} --seed 0 --out {short}"
+    imitated = structs.replace(cell, label="", practice={})
+    longer = structs.replace(cell, seed=1, practice=cell.practice | {"rounds": 3})
+    runs = {folder / name: one for name, one in (("start", imitated), ("short", cell), ("longer", longer))}
+    told = told_apart(runs, {}, {place: place.name for place in runs})
+    assert [one.label for one in told.values()] == ["", "short", "longer"]
 
 
 SWEEP = """

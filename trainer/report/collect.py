@@ -164,7 +164,7 @@ def check_comparable(records: list[Record]) -> list[Record]:
     for one in records:
         same = (one.task, one.metric, one.design, one.model, one.ta, one.label, one.split)
         first = seen.setdefault(same, one)
-        for what in ("preset", "settings", "data"):
+        for what in ("preset", "settings", "data", "practice"):
             if getattr(first, what) != getattr(one, what):
                 raise BadData(f"{first.name} and {one.name} differ in their {what}: report them separately")
         if seen.setdefault((*same, one.seed), one) is not one:

@@ -23,6 +23,7 @@ from trainer.training.run import CONFIG, Description, RunFolder, read_json
 
 Measured = Literal["test", "validation"]  # the splits that a cell can be measured on, the preferred one first
 NAMED = 5  # runs in a line
+PRACTISED = "practised"  # the label of a run that has: the table of the paper is of agents that imitate
 
 
 class Evaluation(Struct):
@@ -94,6 +95,7 @@ def as_cell(run: RunFolder, split: Measured, evaluation: Evaluation) -> CellResu
         ta=find_model(config.model).shards(config) == "augmented",
         seed=config.seed,
         preset=name,
+        label=PRACTISED if about.practice else "",
         split=split,
         settings={key: value for key, value in about.settings.items() if key != "seed"},
         practice=practice(about),
@@ -154,13 +156,16 @@ def told_apart(
     runs: Mapping[Path, CellResult], cells: Mapping[Path, CellResult], names: Mapping[Path, str]
 ) -> dict[Path, CellResult]:
     """The runs, labelled with their names where they cannot be averaged with a like one: it has other settings, other
-    data, or the same seed."""
+    data, another practice, or the same seed."""
 
     def key(one: CellResult) -> tuple[object, ...]:
-        return one.task, one.metric, one.design, one.model, one.ta, one.split
+        return one.task, one.metric, one.design, one.model, one.ta, one.label, one.split
+
+    def same(one: CellResult) -> tuple[object, ...]:
+        return one.preset, one.settings, one.data, one.practice
 
     def clash(one: CellResult, two: CellResult) -> bool:
-        return one.seed == two.seed or (one.preset, one.settings, one.data) != (two.preset, two.settings, two.data)
+        return one.seed == two.seed or same(one) != same(two)
 
     everything = {**cells, **runs}
     return {

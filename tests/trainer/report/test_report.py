@@ -246,7 +246,8 @@ def test_only_seeds_are_averaged(known):
     with pytest.raises(BadData, match="duplicate seed 0"):
         collect(known)
     for change, what in (({"preset": "paper"}, "preset"), ({"settings": {"width": 512}}, "settings"),
-                         ({"data": {"expert/train": "2" * 64}}, "data")):  # fmt: skip
+                         ({"data": {"expert/train": "2" * 64}}, "data"),
+                         ({"practice": {"rounds": 2}}, "practice")):  # fmt: skip
         shutil.rmtree(again)
         written("again/nar-star/0", "nar-star", False, 9, {"equation": 10.0}, known, **change)
         with pytest.raises(BadData, match=f"again/nar-star/0 and nar-star/0 differ in their {what}"):
