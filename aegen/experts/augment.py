@@ -62,10 +62,10 @@ class Augmentation:
     def of(
         cls,
         task: str,
-        algorithm: str = "paper",
-        max_edits: int = 10,
+        algorithm: str = algorithm,
+        max_edits: int = max_edits,
         max_states: int | None = None,
-        seed: int = 0,
+        seed: int = seed,
     ) -> Augmentation:
         """The task's choice where nothing else is asked: of equations all states, of text a few for each pair.
 
@@ -90,6 +90,14 @@ class Augmentation:
     def drawn(self) -> int:
         """How many choices of edits are drawn for a sample: some lead to a state that is known already."""
         return 2 * self.max_states + 16
+
+    def sampled(self, edits: int) -> int:
+        """How many choices of so many edits are in a sample: as many as are drawn, or all if there are no more.
+
+        >>> [Augmentation(max_states=9).sampled(edits) for edits in (5, 6)]
+        [32, 34]
+        """
+        return min(self.drawn, 1 << edits)
 
 
 def shifted_states(state: Tokens, edits: list[Splice]) -> dict[Tokens, list[Splice]]:
@@ -142,7 +150,7 @@ def augmented_starts(pairs: Pairs, scripts: Scripts, options: Augmentation, summ
         capped = bool(options.capped(np.array(edits)))
         if capped:
             summary.capped_pairs += len(group)
-        choices = min(options.drawn, 2 ** min(edits, 21)) if capped else 2**edits
+        choices = options.sampled(edits) if capped else 2**edits
         step = max(1, BUDGET // ((choices + edits + 1) * (2 * edits + 1)))
         for at in range(0, len(group), step):
             part = group[at : at + step]
@@ -212,14 +220,15 @@ def all_choices(edits: int) -> npt.NDArray[np.bool_]:
 
 
 def _sampled(ids: npt.NDArray[np.int64], edits: int, options: Augmentation) -> npt.NDArray[np.bool_]:
-    """(pairs, drawn, edits): random choices; if there are no more than that, all of them in random order."""
+    """(pairs, sampled, edits): random choices; if there are no more than are drawn, all of them in random order."""
     key = derive_key(options.seed, "choices")
     own = keyed_hash(key, ids)[:, None].astype(np.int64)
-    if edits <= 20 and 2**edits <= options.drawn:
-        order = np.argsort(keyed_hash(key, own + np.arange(2**edits)), axis=1, kind="stable")
+    count = options.sampled(edits)
+    if count == 1 << edits:
+        order = np.argsort(keyed_hash(key, own + np.arange(count)), axis=1, kind="stable")
         return np.asarray(all_choices(edits)[0][order])
-    words = keyed_hash(key, own + np.arange(options.drawn * edits))
-    return (words >= np.uint64(2**63)).reshape(len(ids), options.drawn, edits)
+    words = keyed_hash(key, own + np.arange(count * edits))
+    return (words >= np.uint64(2**63)).reshape(len(ids), count, edits)
 
 
 def execute(pairs: Pairs, scripts: Scripts, part: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_]) -> Ragged:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +17,7 @@ from aegen.core.format import DONE, split_state
 from aegen.dataset.folder import Folder
 from aegen.engines.local import Local
 from aegen.experts import demonstrations
-from aegen.experts.augment import Augmentation, augmented_starts, shifted_states
+from aegen.experts.augment import Augmentation, _sampled, augmented_starts, shifted_states
 from aegen.experts.demonstrations import augmented_batches
 from aegen.experts.expert import TASK_DEFAULTS
 from aegen.experts.metrics import load_metric
@@ -241,6 +242,14 @@ def test_another_seed_is_another_sample():
         for seed in (0, 0, 1)
     ]
     assert found[0] == found[1] != found[2]
+
+
+def test_a_sample_is_as_large_as_it_says():
+    for edits in range(1, 9):
+        options = Augmentation(max_edits=0, max_states=30)
+        assert _sampled(np.arange(3), edits, options).shape == (3, options.sampled(edits), edits)
+    largest = Augmentation(max_states=1 << 20)
+    assert [largest.sampled(edits) for edits in (20, 21, 22, 400)] == [1 << 20, 1 << 21, largest.drawn, largest.drawn]
 
 
 def test_the_manifest_says_how_many_pairs_were_sampled(tmp_path):
