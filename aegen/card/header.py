@@ -28,14 +28,17 @@ class Terms:
     language: str = "und"
 
     @classmethod
-    def of(cls, folder: Folder, manifest: Manifest) -> Terms:
-        """Ours for generated data; else those on the current card."""
+    def of(cls, folder: Folder, manifest: Manifest, licence: str | None = None, language: str | None = None) -> Terms:
+        """Ours for generated data; else those on the current card, with the owner's changes."""
         if manifest.recipe.spec:
+            if licence is not None or language is not None:
+                raise InvalidSpec("--license and --language are for imported texts; generated data is MIT")
             return cls("mit", "zxx")  # the code for no linguistic content
         head = read_front_matter(read_card(folder) or "")
         listed = head.get("language")
         said = {"license": head.get("license"), "language": listed[0] if isinstance(listed, list) and listed else None}
-        return cls(**{name: text for name, text in said.items() if isinstance(text, str) and TERM.fullmatch(text)})
+        kept = {name: text for name, text in said.items() if isinstance(text, str) and TERM.fullmatch(text)}
+        return cls(**kept).stated(licence, language)
 
     def stated(self, licence: str | None, language: str | None) -> Terms:
         """With the owner's changes."""

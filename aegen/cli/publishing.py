@@ -39,7 +39,7 @@ def card(folder: Path, licence: str | None, language: str | None, repo: str | No
     dataset.manifest()  # fails before a folder is created for a mistyped name
     with dataset.writing():
         manifest = dataset.manifest()  # read again, now that no other process can change it
-        terms = Terms.of(dataset, manifest).stated(licence, language)
+        terms = Terms.of(dataset, manifest, licence, language)
         written = write_card(dataset, manifest, terms, repository=repository)
     click.echo(f"{', '.join(written)} -> {folder}")
     if not can_draw():

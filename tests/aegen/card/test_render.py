@@ -190,6 +190,14 @@ def test_what_the_owner_stated_stays(place, run, tmp_path):
         Terms().stated('mit"\nconfigs: []', None)
 
 
+@pytest.mark.parametrize("options", [("--license", "cc-by-4.0"), ("--language", "en")])
+def test_the_terms_of_generated_data_are_ours(place, invoke, tmp_path, options):
+    folder = shutil.copytree(place / NAMES[1], tmp_path / "d")
+    said = invoke("card", "d", *options, check=2).stderr
+    assert said == "Error: --license and --language are for imported texts; generated data is MIT\n"
+    assert files(folder) == files(place / NAMES[1])
+
+
 def test_pairs_alone_have_a_card(run, tmp_path):
     run("generate", "aor", "--n", 10, "--l", 4, "--d", 20, "--out", "d")
     assert header(tmp_path / "d")["configs"][0]["default"] is True
