@@ -173,7 +173,7 @@ def plan(
     IMPORT,
     "--kind",
     str,
-    "Input format: auto, released, parallel, csv, tsv (unquoted), jsonl, parquet, m2, datasets, lines (--sources-only).",
+    "Input format: auto, released, parallel, csv, tsv (unquoted), jsonl, parquet, m2, datasets, lines (no targets).",
 )
 @setting(IMPORT, "--task", str, "Task that sets metric, design and rules: text, aor, aes or aec.")
 @setting(IMPORT, "--tokens", str, "Tokens: words (separated by single spaces) or chars.")
@@ -257,7 +257,7 @@ def trajectories(
 @click.argument("folder", type=PLACE)
 @augment_options
 @click.option("--metric", help="Required to run a custom expert metric.")
-@seed_option
+@click.option("--seed", type=int, show_default="that of the generated pairs; 0 for imports", help="Random seed.")
 @engine_options
 @json_option
 @report
@@ -267,7 +267,7 @@ def augment(
     max_edits: int,
     max_states: int | None,
     metric: str | None,
-    seed: int,
+    seed: int | None,
     engine: str | None,
     workers: int | None,
     scheduler: str | None,
@@ -283,6 +283,8 @@ def augment(
     from aegen.pipeline.working import working
 
     with working(folder, engine, workers, scheduler) as (dataset, started):
-        task = dataset.manifest().recipe.task
-        augmentation = Augmentation.of(task, algorithm, max_edits, max_states, seed)
+        recipe = dataset.manifest().recipe
+        augmentation = Augmentation.of(
+            recipe.task, algorithm, max_edits, max_states, recipe.seed if seed is None else seed
+        )
         return pipeline.add_augmented(dataset, augmentation, started, bar, metric)

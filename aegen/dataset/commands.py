@@ -41,8 +41,9 @@ def _words(recipe: Recipe) -> Iterator[list[str]]:
         else:
             yield [*_import(pairs, ["--sources-only"]), *apart, *out]
         return
+    usual = asdict(Augmentation.of(pairs.task, seed=recipe.seed))
+    shifted = [*_options(asdict(augmented), usual, "rule")] if augmented else []
     if isinstance(pairs, Spec) and augmented and augmented.seed == pairs.seed:
-        shifted = _options(asdict(augmented), asdict(Augmentation.of(pairs.task, seed=pairs.seed)), "rule")
         yield ["build", pairs.task, *_spec(pairs), *_expert(recipe), *shifted, *out]
     else:
         yield ["generate", pairs.task, *_spec(pairs), *out] if isinstance(pairs, Spec) else _import(pairs, out)
@@ -51,7 +52,7 @@ def _words(recipe: Recipe) -> Iterator[list[str]]:
         if augmented:
             # The command runs a metric that aegen does not bring only if it is named.
             metric = ["--metric", recipe.expert.metric] if recipe.expert and recipe.expert.metric not in METRICS else []
-            yield ["augment", name, *metric, *_options(asdict(augmented), asdict(Augmentation.of(pairs.task)), "rule")]
+            yield ["augment", name, *metric, *shifted]
     if recipe.tags:
         metric = [] if recipe.tags.metric == TAGS_METRIC else ["--metric", recipe.tags.metric]
         yield ["trajectories", name, "--design", TAGS.name, *metric]

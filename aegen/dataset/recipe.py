@@ -125,6 +125,11 @@ class Recipe:
         return self.pairs.task
 
     @property
+    def seed(self) -> int:
+        """The seed of its shifted states if no other is asked for: the same as of generated pairs."""
+        return self.spec.seed if self.spec else Augmentation.seed
+
+    @property
     def name(self) -> str:
         """What to call the dataset: the id of its spec, or the name of the file that it was imported from."""
         if isinstance(self.pairs, Spec):

@@ -68,6 +68,23 @@ def test_stages_and_import(invoke, tmp_path):
     assert "expert.metric: existing value lcs, requested levenshtein" in one_line(invoke("trajectories", "d", check=2))
 
 
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_stages_one_by_one_make_what_build_makes(invoke, tmp_path):
+    """With the dataset's seed in all of them; the card tells another one."""
+    sampled, few = ("--max-states", 3), ("aor", "--n", 10, "--l", 4, "--d", 60, "--seed", 7)
+    invoke("build", *few, *sampled, "--out", "whole")
+    for name, seed in (("parts", ()), ("other", ("--seed", 0))):
+        invoke("generate", *few, "--out", name)
+        invoke("trajectories", name)
+        invoke("augment", name, *sampled, *seed)
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole") != contents(tmp_path / "other")
+    page = (tmp_path / "other" / "README.md").read_text()
+    assert "aegen augment aor-n10-l4-d60-s7 --max-states 3 --seed 0\n" in page
+
+
 def test_a_stage_that_failed_does_not_block_the_next(invoke, tmp_path):
     (tmp_path / "a.csv").write_text("source,target\nab,ac\nb,c\n")
     invoke("import", "a.csv", "--tokens", "chars", "--ratio", "100/0/0", "--out", "d")
