@@ -16,8 +16,10 @@ from types import FrameType, TracebackType
 
 from trainer.core.errors import Interrupted
 
+RESUME = "saved checkpoints are kept; rerun with --resume to continue"
 CONTINUE = {
-    "fit": "saved checkpoints are kept; rerun with --resume to continue",
+    "fit": RESUME,
+    "practise": RESUME,
     "sweep": "rerun the command to continue",
 }
 

@@ -18,6 +18,7 @@ from tests import processes
 from tests.trainer.reference import write_dataset, write_shard
 from trainer.cli import main
 from trainer.cli.common import DISTRIBUTIONS, REQUIRED
+from trainer.core import interrupt
 from trainer.training.checkpoint import load_checkpoint
 from trainer.training.run import RunFolder, sealed
 
@@ -74,6 +75,12 @@ for arguments in json.loads(sys.argv[1]):
     main(arguments, standalone_mode=False)
 assert "aegen" not in sys.modules
 """
+
+
+def test_an_interrupt_of_what_can_resume_says_so():
+    for name, one in main.commands.items():
+        resumes = any(option.name == "resume" for option in one.params)
+        assert ("rerun with --resume to continue" in interrupt.message(name)) == resumes, name
 
 
 def test_train_evaluate_edit_without_aegen(command, insert, tmp_path):
