@@ -14,7 +14,6 @@ import aegen.pipeline.build as pipeline
 import trainer
 from aegen.dataset.folder import Folder
 from aegen.engines.local import Local
-from aegen.experts.expert import Expert
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
 from tests.trainer.runs import QUIET, Stop, Stopper, same, story, weights
@@ -179,11 +178,28 @@ def test_a_run_is_not_mistaken_for_another(folder, practised, tmp_path):
         trainer.fit(folder / "aor", config=config, out=practised, resume=True, **QUIET)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"rounds": 0}, "field rounds: expected int >= 1"),
+        ({"samples": 0}, "field samples: expected int >= 1"),
+        ({"samples": 1 << 21}, "field samples: expected int <= 1048576"),
+        ({"updates": 0}, "field updates: expected int >= 1"),
+        ({"updates": 1 << 40}, "field updates: expected int <= "),  # times two rounds
+        ({"seed": -1}, "field seed: expected int >= 0"),
+    ],
+)
+def test_how_much_is_practised_is_checked_before_anything_is_written(folder, tmp_path, wrong, message):
+    with pytest.raises(InvalidConfig, match=message):
+        practise(folder, tmp_path / "out", **wrong)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("model", ["ar", "nar-star", "linear", "decoder0", "end2end", "tagging"])
 def test_every_agent_practises_through_one_interface(folder, tmp_path, model):
     data = folder / "aor"
     if model == "tagging" and not Dataset(data).has("tags", "train"):
-        pipeline.add_tags(Folder(data), "levenshtein", Local())
+        pipeline.add_demonstrations(Folder(data), pipeline.demonstrator("text", design="tags"), Local())
     small = {"width": 16, "updates": 30, "layers": 1, "preset": "cpu"}
     trainer.fit(data, out=tmp_path / "start", model=model, **small, **QUIET)
     done = trainer.practise(tmp_path / "start", out=tmp_path / "out", rounds=2, samples=2, updates=3, **QUIET)
@@ -215,7 +231,7 @@ def test_texts_practise_on_their_targets_and_the_log_tells_how_near_they_came(tm
     pairs = tuple((f"a b {number}", f"a c {number}") for number in range(40))
     folder = Folder(tmp_path / "text")
     pipeline.import_pairs(Import(pairs=pairs, ratio="50/25/25"), folder)
-    pipeline.add_expert(folder, Expert.of("text"), Local())
+    pipeline.add_demonstrations(folder, pipeline.demonstrator("text"), Local())
     trainer.fit(folder.path, out=tmp_path / "start", model="planner", train_on="expert", updates=20, **QUIET)
     trainer.practise(tmp_path / "start", out=tmp_path / "out", rounds=1, samples=2, updates=2, **QUIET)
     facts = story(tmp_path / "out")[-1]["practice"]

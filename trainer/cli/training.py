@@ -20,7 +20,7 @@ from trainer.cli.common import (
     threads_option,
     use_threads,
 )
-from trainer.core.config import MODEL_NAMES, ROUNDS, SAMPLES
+from trainer.core.config import MANY, MODEL_NAMES, MOST_UPDATES, ROUNDS, SAMPLES
 from trainer.core.config import settings as all_settings
 from trainer.training.presets import PRESETS
 
@@ -138,18 +138,18 @@ def tell(result: Result, out: Path, as_json: bool) -> None:
 @click.option("--sources", shell_complete=folders, help="Dataset of sources without targets to play as well.")
 @click.option("--data", help="Demonstrations; default: the dataset that RUN was trained on.")
 @click.option(
-    "--rounds", type=click.IntRange(1, 1 << 20), default=ROUNDS, show_default=True, help="Rounds of play and learning."
+    "--rounds", type=click.IntRange(1, MANY), default=ROUNDS, show_default=True, help="Rounds of play and learning."
 )
 @click.option(
     "--samples",
-    type=click.IntRange(1, 1 << 20),
+    type=click.IntRange(1, MANY),
     default=SAMPLES,
     show_default=True,
     help="Games from each source in a round.",
 )
 @click.option(
     "--updates",
-    type=click.IntRange(1, 1 << 40),
+    type=click.IntRange(1, MOST_UPDATES),
     show_default="half of RUN's, times the square root of sources per demonstration",
     help="Updates of a round.",
 )

@@ -20,8 +20,10 @@ from msgspec import Meta
 from trainer.core.errors import InvalidConfig
 from trainer.core.records import explain, plain
 
-MANY = 1 << 20
+MANY, MOST_UPDATES = 1 << 20, 1 << 40
 ROUNDS, SAMPLES = 3, 8  # of practice, unless told otherwise
+Times = Annotated[int, Meta(ge=1, le=MANY)]  # rounds of practice, and games from each source in a round
+Updates = Annotated[int, Meta(ge=1, le=MOST_UPDATES)]  # of a round
 # The zoo by name, for a command line that does not wait for PyTorch; ``trainer.models.zoo`` has the classes.
 MODEL_NAMES = (
     "ar", "ar-star", "nar", "nar-star", "linear", "decoder0", "shared-d2", "end2end", "tagging", "recurrence",
@@ -74,7 +76,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = "mixed"
     epochs: Annotated[int, Meta(ge=1, le=MANY, description="Maximum number of epochs.")] = 4096
     updates: Annotated[
-        int, Meta(ge=0, le=1 << 40, description="Maximum number of updates; 0: no limit, or the planner's recipe.")
+        int, Meta(ge=0, le=MOST_UPDATES, description="Maximum number of updates; 0: no limit, or the planner's recipe.")
     ] = 0
     batch: Annotated[int, Meta(ge=1, le=MANY, description="Steps in one update.")] = 256
     last_batch: Annotated[
@@ -213,13 +215,21 @@ class Setting:
 
     def checked(self, value: object) -> Any:
         """The value, an int as a float where one is expected."""
-        try:
-            return msgspec.convert(value, self.kind)
-        except msgspec.ValidationError as error:
-            said = explain(error)
-            if self.choices:
-                said = f"expected one of {', '.join(self.choices)}, got {str(value)[:60]!r}"
-            raise InvalidConfig(f"field {self.name}: {said}") from None
+        return checked(self.name, value, self.kind, self.choices)
+
+
+def checked(name: str, value: object, kind: Any, choices: tuple[str, ...] = ()) -> Any:
+    """The value of a setting of this type with its limits.
+
+    >>> checked("rounds", 0, Times)
+    Traceback (most recent call last):
+    trainer.core.errors.InvalidConfig: field rounds: expected int >= 1
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        said = f"expected one of {', '.join(choices)}, got {str(value)[:60]!r}" if choices else explain(error)
+        raise InvalidConfig(f"field {name}: {said}") from None
 
 
 @cache

@@ -37,7 +37,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from trainer.core.config import ROUNDS, SAMPLES, Config
+from trainer.core.config import MOST_UPDATES, ROUNDS, SAMPLES, Config, Times
 from trainer.core.errors import InvalidConfig, one_line
 from trainer.core.files import read
 from trainer.core.format import MANIFEST
@@ -112,9 +112,9 @@ class Practising(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     sources: str = ""  # a dataset of sources without targets
     build: str = ""  # the command that makes it
-    rounds: Annotated[int, Meta(ge=1, le=1 << 20)] = ROUNDS
-    samples: Annotated[int, Meta(ge=1, le=1 << 20)] = SAMPLES
-    updates: Annotated[int, Meta(ge=0, le=1 << 40)] = 0  # of a round; 0: by the number of sources
+    rounds: Times = ROUNDS
+    samples: Times = SAMPLES
+    updates: Annotated[int, Meta(ge=0, le=MOST_UPDATES)] = 0  # of a round; 0: by the number of sources
     corrections: bool = True
 
     @property

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import torch
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import replace as with_settings
 
-from trainer.core.config import Config
+from trainer.core.config import Config, Times, Updates
 from trainer.core.device import Runtime
 from trainer.core.errors import BadData
 from trainer.core.progress import Reporter
@@ -33,15 +33,14 @@ from trainer.training.checkpoint import load_checkpoint, save_checkpoint
 from trainer.training.loop import learning_rate
 
 EPOCH = 500  # updates between two validations, at most
-MANY = 1 << 20
 
 
 class Practice(Struct, frozen=True, kw_only=True):
     """What decides the practice of a run besides its config; kept in ``config.json``."""
 
-    rounds: Annotated[int, Meta(ge=1, le=MANY)]
-    samples: Annotated[int, Meta(ge=1, le=MANY)]  # games from each source in a round
-    updates: Annotated[int, Meta(ge=1, le=1 << 40)]  # of each round
+    rounds: Times
+    samples: Times  # games from each source in a round
+    updates: Updates  # of each round
     corrections: bool  # whether it also learns from the expert's answers to states that it came to (DAgger)
     start: str  # SHA-256 of the weights that it began with
     sources: dict[str, str] = {}  # SHA-256 of the shards of free sources

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 from torch import Tensor, nn
 
-from trainer.core.config import MANY, ROUNDS, SAMPLES, Config
+from trainer.core.config import MANY, ROUNDS, SAMPLES, Config, Times, Updates, checked
 from trainer.core.device import Runtime
 from trainer.core.errors import BadData, InvalidConfig
 from trainer.core.files import digest
@@ -75,11 +75,15 @@ class Request:
 
     sources: str | Path | None = None  # a dataset of sources alone, besides the training pairs
     data: str | Path | None = None  # the demonstrations, if they are not where the run says
-    rounds: int = ROUNDS
-    samples: int = SAMPLES  # games from each source in a round
-    updates: int | None = None  # of a round; None: by :func:`practised_updates`
+    rounds: Times = ROUNDS
+    samples: Times = SAMPLES  # games from each source in a round
+    updates: Updates | None = None  # of a round; None: by :func:`practised_updates`
     corrections: bool = True  # whether it also learns the expert's answers to states that it came to (DAgger)
     seed: int | None = None  # None: that of the run to begin with
+
+    def __post_init__(self) -> None:
+        for name, kind in (("rounds", Times), ("samples", Times), ("updates", Updates | None)):
+            checked(name, getattr(self, name), kind)
 
 
 def practise_run(
