@@ -22,6 +22,7 @@ from trainer.training.checkpoint import load_checkpoint, most_bytes, save_checkp
 from trainer.training.run import CONFIG, PUBLISHED, Description, RunFolder, read_json
 
 SPLITS: tuple[SplitName, ...] = ("test", "validation")
+PLACES = ("where", "begun", "sources")  # of a run's data, of the run it began with, of the sources it practised on
 
 
 @dataclass(frozen=True)
@@ -131,11 +132,19 @@ def prepare(run: Path, name: str) -> Prepared:
         model = make_model(description.config, description.contract, description.knowledge)
     tensors, facts = load_checkpoint(files.best, most_bytes(model))
     results = measured(files, facts)
-    public = description
-    scheme, mark, _ = str(description.data.get("where")).partition("://")
-    if not mark or scheme in LOCAL:
-        public = replace(description, data=description.data | {"where": None})  # a local path means nothing elsewhere
+    local = {name for name in PLACES if name in description.data and is_local(description.data[name])}
+    public = replace(description, data=description.data | dict.fromkeys(local))  # which mean nothing elsewhere
     return Prepared(public.to_json(), card(description, results, name), tensors, facts)
+
+
+def is_local(where: object) -> bool:
+    """Whether a place is on this machine.
+
+    >>> is_local("data/aes"), is_local("file:///data/aes"), is_local("hf://org/aes")
+    (True, True, False)
+    """
+    scheme, mark, _ = str(where).partition("://")
+    return not mark or scheme in LOCAL
 
 
 def measured(run: RunFolder, facts: dict[str, Any]) -> Results:

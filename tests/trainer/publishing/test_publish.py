@@ -62,6 +62,17 @@ def test_the_card_states_what_was_measured(run, datasets, tmp_path):
     assert str(datasets["insert"]) not in public and str(datasets["insert"]) not in card
 
 
+def test_no_local_path_is_published(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "run")
+    record = json.loads((copy / "config.json").read_text())
+    record["data"] |= {"begun": "/home/me/start", "sources": "hf://org/free"}
+    (copy / "config.json").write_text(json.dumps(sealed(record)))
+    publish(copy, str(tmp_path / "agent"))
+    public = json.loads((tmp_path / "agent" / "config.json").read_text())["data"]
+    assert [public[name] for name in ("where", "begun", "sources")] == [None, None, "hf://org/free"]
+    assert public["files"] == record["data"]["files"]
+
+
 def test_what_was_measured_otherwise_is_not_on_the_card(run, tmp_path):
     """Of other weights, or on another dataset."""
     result = Agent.from_pretrained(run).evaluate(split="test")
