@@ -184,7 +184,7 @@ class GridCell(Struct, frozen=True):
     @property
     def start(self) -> GridCell:
         """The cell whose run it begins with: itself, unless it practises."""
-        return replace(self, label=self.dataset.size, practise=None) if self.practise else self
+        return replace(self, label=labelled(self.dataset, self.variants), practise=None) if self.practise else self
 
     @property
     def name(self) -> str:
@@ -217,6 +217,16 @@ class GridCell(Struct, frozen=True):
             words = ["practise", str(out / self.start.name), *data, *self.practise.options(), "--out", run]
             return [begun, shlex.join(["trainer", *words]), evaluate]
         return [shlex.join(fit), evaluate]
+
+
+def labelled(dataset: SweepDataset, variants: bool, own: str = "") -> str:
+    """The label of a cell: the size of its data, then what the grid calls it.
+
+    >>> data = SweepDataset("aor", "data/aor", size="n20")
+    >>> labelled(data, False), labelled(data, True), labelled(data, True, "practised")
+    ('n20', 'n20 variants', 'n20 practised')
+    """
+    return " ".join(part for part in (dataset.size, own or ("variants" if variants else "")) if part)
 
 
 def as_option(name: str, value: Setting) -> list[str]:
@@ -293,7 +303,7 @@ def expand(file: SweepFile, grid: Grid, seeds: tuple[int, ...]) -> Iterator[Grid
         if dataset is None:
             raise InvalidConfig(f"no [[data]] for {', '.join(part for part in (task, metric, design, size) if part)}")
         own = {name: value for name, value in settings.items() if name not in models[model].unread}
-        label = " ".join(part for part in (dataset.size, grid.label or ("variants" if grid.variants else "")) if part)
+        label = labelled(dataset, grid.variants, grid.label)
         given = (grid.preset or file.preset, own, label, file.split, grid.variants, grid.practise)
         cell = GridCell(dataset, model, ta, seed, *given)
         _ = cell.config  # invalid settings are reported before anything runs

@@ -67,6 +67,9 @@ def test_variants_are_cells_of_their_own(insert, tmp_path):
     cell = read_sweep(file).cells[0]
     assert (cell.name, cell.label, cell.config.train_on) == ("aor/ar,variants/seed-0", "variants", "variants")
     assert "--train-on variants" in cell.commands(tmp_path)[0]
+    practised = file.read_text().partition("[[grid]]")[2] + 'label = "practised"\n[grid.practise]\nrounds = 1\n'
+    file.write_text(f"{file.read_text()}\n[[grid]]{practised}")
+    assert read_sweep(file).cells[2].start == cell  # that was trained on variants, too
 
 
 def test_sizes_of_a_task_are_kept_apart(insert, tmp_path):
