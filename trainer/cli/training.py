@@ -128,7 +128,8 @@ def tell(result: Result, out: Path, as_json: bool) -> None:
     if result.main and as_json:
         click.echo(json.dumps(result.to_json()))
     elif result.main:
-        best = "none" if result.best is None else f"{result.best:.4f} in epoch {result.best_epoch}"
+        when = "before practice" if result.best_epoch < 0 else f"in epoch {result.best_epoch}"
+        best = "none" if result.best is None else f"{result.best:.4f} {when}"
         click.echo(f"{out}: {result.updates:,} updates, best {best}, ended by {result.finished}")
 
 

@@ -146,8 +146,11 @@ def curves(records: Sequence[Record]) -> Any:
                 points = [(epoch, value) for epoch, value in enumerate(values) if value is not None]
                 x, y = zip(*points, strict=True) if points else ((), ())
                 here.plot(x, y, STYLES[number], color=colour, label=name, marker=MARKS[number], markersize=3)
-            here.axvline(run.best_epoch, color=GREEN, linestyle=(0, (4, 3)), label="best epoch")
-            here.set(title=f"{task.upper()}, {label(model, run.ta)}, keeps epoch {run.best_epoch}")
+            kept = run.best_epoch >= 0  # else practice has made nothing better
+            if kept:
+                here.axvline(run.best_epoch, color=GREEN, linestyle=(0, (4, 3)), label="best epoch")
+            keeps = f"epoch {run.best_epoch}" if kept else "what it began with"
+            here.set(title=f"{task.upper()}, {label(model, run.ta)}, keeps {keeps}")
             here.set(ylim=(0, 101), xlim=(-0.3, max(len(run.curve) - 0.7, 1)), xlabel="epoch", ylabel="accuracy, %")
             here.xaxis.get_major_locator().set_params(integer=True)
     share_legend(figure, axes, columns=2)

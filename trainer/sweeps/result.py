@@ -61,6 +61,11 @@ class CellResult(Struct, frozen=True, kw_only=True):
     scores: dict[Measure, Percent]
     games: Count
 
+    @property
+    def kept(self) -> str:
+        """The epoch that is kept, and which there are: practice may have made nothing better."""
+        return f"{'before practice' if self.best_epoch < 0 else self.best_epoch} (0 to {self.epochs - 1})"
+
 
 class _Versioned(Struct):
     format: int

@@ -18,8 +18,10 @@ from tests import processes
 from tests.trainer.reference import write_dataset, write_shard
 from trainer.cli import main
 from trainer.cli.common import DISTRIBUTIONS, REQUIRED
+from trainer.cli.training import tell
 from trainer.core import interrupt
 from trainer.training.checkpoint import load_checkpoint
+from trainer.training.fit import Result
 from trainer.training.run import RunFolder, sealed
 
 ROOT = Path(__file__).parents[3]
@@ -81,6 +83,12 @@ def test_an_interrupt_of_what_can_resume_says_so():
     for name, one in main.commands.items():
         resumes = any(option.name == "resume" for option in one.params)
         assert ("rerun with --resume to continue" in interrupt.message(name)) == resumes, name
+
+
+@pytest.mark.parametrize(("epoch", "said"), [(-1, "best 0.5000 before practice"), (2, "best 0.5000 in epoch 2")])
+def test_the_best_epoch_is_told(capsys, tmp_path, epoch, said):
+    tell(Result(tmp_path, 1, 3, 9, 0.5, epoch, "updates", 1.0), tmp_path, as_json=False)
+    assert capsys.readouterr().out == f"{tmp_path}: 9 updates, {said}, ended by updates\n"
 
 
 def test_train_evaluate_edit_without_aegen(command, insert, tmp_path):

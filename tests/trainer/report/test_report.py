@@ -23,7 +23,7 @@ from trainer.core.errors import BadData
 from trainer.core.format import detokenize, split_state, visible
 from trainer.game.outcomes import FAILURES, failure
 from trainer.report.collect import collect
-from trainer.report.figures import amounts, comparable
+from trainer.report.figures import amounts, comparable, curves
 from trainer.report.headline import headlines, subjects
 from trainer.report.notes import summary
 from trainer.report.tables import Entry, orders, tables
@@ -389,6 +389,19 @@ def test_a_single_epoch_is_no_curve(tmp_path):
         files = report(tmp_path / "one", tmp_path / "out", timed=False)[0]
         assert {path.stem for path in files} & {"learning-curves", "minutes"} == there
         shutil.rmtree(cell)
+
+
+def test_practice_that_improves_nothing_keeps_no_epoch(tmp_path):
+    said = {"practice": {"rounds": 1}, "best_epoch": -1}
+    cell = written("planner/0", "planner", True, 0, {"equation": 9.0}, tmp_path / "runs", **said)
+    line = {"action_accuracy": 50.0, "validation": {"equation_accuracy": 50.0}}
+    (cell / "metrics.jsonl").write_text("".join(json.dumps(line | {"epoch": epoch}) + "\n" for epoch in range(2)))
+    report(tmp_path / "runs", tmp_path, timed=False)
+    assert "| before practice (0 to 1) |" in (tmp_path / "report.md").read_text()
+    assert "<td>before practice (0 to 1)</td>" in (tmp_path / "report.html").read_text()
+    (panel,) = curves(collect(tmp_path / "runs").records).axes
+    assert panel.get_title() == "AOR, Planner + TA, keeps what it began with"
+    assert "best epoch" not in [drawn.get_label() for drawn in panel.lines]
 
 
 def test_an_earlier_reports_pictures_do_not_stay(known, tmp_path):
