@@ -273,6 +273,8 @@ def as_record(edited: Edited) -> str:
 
 def show_game(agent: Agent, game: Game) -> None:
     """A game, step by step."""
+    from trainer.agents.lines import EMPTY
+
     # The stream is named, or click would write UTF-8 to a terminal that says it has ASCII alone.
     say = partial(click.echo, file=sys.stdout)
     say(f"     {visible(game.source)}")
@@ -280,5 +282,9 @@ def show_game(agent: Agent, game: Game) -> None:
         said = "  ".join(f"{token} {chance:.0%}" for token, chance in zip(move.action, move.probabilities, strict=True))
         outcome = agent.marked(game, number) if move.verdict == "applied" else move.verdict
         say(f"{number + 1:>3}  {visible(said):<36}  {visible(outcome)}")
-    why = {"done": "the agent said DONE", "limit": f"no DONE within {len(game.moves)} steps"}
+    why = {
+        "done": "the agent said DONE",
+        "limit": f"no DONE within {len(game.moves)} steps",
+        EMPTY: "nothing to edit",
+    }
     say(f"  =  {visible(game.text)}   ({why.get(game.ended, 'refused: ' + game.ended)})")

@@ -115,6 +115,7 @@ def test_json_and_m2(run):
     assert [(edit.start, edit.stop, edit.corrections) for edit in one.annotators[0]] == [(0, 1, (("the",),))]
     assert two.annotators == ((),)
     assert json.loads(call("edit", run, "--json", stdin="\n").stdout)["ended"] == "empty"
+    assert call("edit", run, "").stdout.split() == ["=", "(nothing", "to", "edit)"]
     assert call("edit", run, "--m2", "teh a a").stdout.startswith("S teh a a\nA 0 1|||replace|||the|||")
     assert "choose one" in refuse("edit", run, "--m2", "--json", "a")
 
