@@ -29,6 +29,7 @@ from trainer.sweeps.cell import CellJob, run_cell
 from trainer.sweeps.grid import read_sweep
 from trainer.sweeps.result import read_cell
 from trainer.sweeps.runner import finished, next_cell, run_sweep
+from trainer.training.practice import Practice, PracticeSampler
 from trainer.training.run import Description
 
 MARGIN = 10.0  # per cent of the equations that practice must gain on a tiny AOR, at least
@@ -312,6 +313,15 @@ def test_cells_that_begin_with_the_same_run_take_turns(folder, tmp_path):
     assert run_sweep(sweep, jobs=3, threads=1, device="cpu", say=[].append) == 3
     one, other = sweep.cells[0], structs.replace(sweep.cells[0], seed=1)
     assert next_cell(sweep.cells, [one]) is None and next_cell([*sweep.cells, other], [one]) == other
+
+
+def test_one_round_of_one_game_is_not_called_many():
+    def about(rounds, samples):
+        given = Practice(rounds=rounds, samples=samples, updates=1, corrections=False, start="")
+        return PracticeSampler(None, None, None, given, [("training", range(3))], None, None, None).about
+
+    assert about(1, 1) == "1 round of 1 game from 3 training sources"
+    assert about(2, 8) == "2 rounds of 8 games from 3 training sources"
 
 
 def test_games_with_an_action_that_changed_nothing_are_known():

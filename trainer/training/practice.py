@@ -46,6 +46,15 @@ class Practice(Struct, frozen=True, kw_only=True):
     sources: dict[str, str] = {}  # SHA-256 of the shards of free sources
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "round"), counted(1000, "game")
+    ('1 round', '1,000 games')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def share_of_pairs(pairs: Sources, games: Games) -> float:
     """The share of the distinct sources of the training pairs in those of pairs and games together."""
     width = games.states.shape[1]
@@ -78,7 +87,8 @@ class PracticeSampler:
     @property
     def about(self) -> str:
         sources = " and ".join(f"{len(sources):,} {name}" for name, sources in self.played)
-        return f"{self.practice.rounds} rounds of {self.practice.samples} games from {sources} sources"
+        rounds, games = counted(self.practice.rounds, "round"), counted(self.practice.samples, "game")
+        return f"{rounds} of {games} from {sources} sources"
 
     @property
     def epochs(self) -> int:
