@@ -25,8 +25,8 @@ def cells(name, **wanted):
 
 
 def summary(name, task):
-    """Mean and spread of the seeds' test scores, and the minutes."""
-    found = cells(name, task=task, split="test")
+    """Mean and spread of the planner's test scores over the seeds, and the minutes."""
+    found = cells(name, task=task, model="planner", label="", split="test")
     assert len({cell.seed for cell in found}) == len(found) >= 3
     scores = [cell.scores["equation"] for cell in found]
     minutes = mean(cell.cpu_seconds for cell in found) / 60
@@ -36,7 +36,7 @@ def summary(name, task):
 @pytest.mark.parametrize("task", TASKS)
 def test_the_planners_table_is_what_was_measured(task):
     theirs, spread = MAIN["nar-star", True][task, "equation"]
-    released, own = (summary(name, task) for name in ("planner-released", "planner"))
+    released, own = (summary(name, task) for name in ("practice", "planner"))
     assert f"| {task.upper()} | {theirs} ± {spread} | {released} | {own} |" in page("planner")
     assert f"| {task.upper()} | {theirs} ± {spread} | {released} |\n" in page("../README")
 
@@ -61,7 +61,7 @@ def in_validation(task, label):
     if label:
         found = cells("planner-ablations", task=task, label=label, split="validation", seed=0)
         return f"{found[0].scores['equation']:.2f}" if found else ""
-    (cell,) = cells("planner-released", task=task, seed=0)
+    (cell,) = cells("practice", task=task, model="planner", label="", seed=0)
     return f"{max(epoch.texts for epoch in cell.curve if epoch.texts is not None):.2f}"
 
 
@@ -103,14 +103,14 @@ def test_the_experiments_are_what_was_measured():
 
 def test_the_experiments_are_on_the_authors_files():
     """So are the planner's, with which they share a table."""
-    found, ours = cells("main"), cells("planner-released")
+    found, ours = cells("main"), cells("practice", model="planner")
     assert {cell.preset for cell in found} == {"core-hours"} and {cell.split for cell in found} == {"test"}
     assert all("aegen import $" in cell.build and "RELEASED/" in cell.build for cell in found + ours)
-    for task in TASKS:  # the planner's are of an earlier format, so that their bytes differ
-        assert len({cell.data["pairs/test-00000-of-00001.parquet"] for cell in found if cell.task == task}) <= 1
+    for task in TASKS:
+        assert len({cell.data["pairs/test-00000-of-00001.parquet"] for cell in found + ours if cell.task == task}) == 1
 
 
-@pytest.mark.parametrize("name", ["planner", "experiments"])
+@pytest.mark.parametrize("name", ["planner", "experiments", "practice"])
 def test_links_of_the_pages_lead_somewhere(name):
     for target in re.findall(r"\]\(([^)#]+)\)", page(name)):
         assert (CARDS / target).exists(), target
@@ -136,6 +136,21 @@ def test_practice_is_what_was_measured(task):
     before, pairs, free = (practice(task, "planner", label) for label in PRACTICE)
     line = " | ".join([task.upper(), f"{theirs} ± {spread}", before[0], *pairs, *free])
     assert f"| {line} |" in page("practice")
+
+
+def test_the_papers_agent_gains_what_the_page_says():
+    before, after = (practice("aor", "nar-star", label) for label in (PRACTICE[0], PRACTICE[2]))
+    said = f"NAR\\* + TA on AOR goes from {before[0]} to {after[0]} in {after[1]} minutes"
+    assert said.replace(" (1)", "") in " ".join(page("practice").split())
+
+
+def test_accuracy_against_the_number_of_pairs_is_what_was_measured():
+    found = {(cell.size["d"], cell.task, bool(cell.practice)): cell.scores["equation"] for cell in cells("amounts")}
+    assert len(found) == len(cells("amounts")) and {cell.split for cell in cells("amounts")} == {"test"}
+    for pairs in {pairs for pairs, *_ in found}:
+        scores = (found.get((pairs, task, practised)) for task in TASKS for practised in (False, True))
+        line = " | ".join("" if score is None else f"{score:.2f}" for score in scores)
+        assert f"| {pairs:,} | {line} |".replace("|  |", "| |").replace("|  |", "| |") in page("practice")
 
 
 def test_practice_on_the_front_page_is_what_was_measured():
