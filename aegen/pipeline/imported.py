@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -16,6 +16,7 @@ from aegen.arithmetic.tasks import TASKS
 from aegen.columns.arrow import of_numbers, of_texts
 from aegen.columns.schemas import ANNOTATIONS, PAIRS
 from aegen.core.description import FileInfo, PairsDescription
+from aegen.core.errors import BadData
 from aegen.core.format import SPLITS, ConfigName, SplitName
 from aegen.core.progress import Progress, silent
 from aegen.dataset.folder import Folder
@@ -25,51 +26,58 @@ from aegen.dataset.shards import write_shard
 from aegen.files.parquet import ROW_GROUP
 from aegen.pairs.importing import Import, Parsed
 
+Batches = Callable[[Iterator[Parsed], int], Iterator[pa.RecordBatch]]
+
 
 def write_imported(
     source: Import, recipe: Recipe, counts: dict[str, int], folder: Folder, progress: Progress = silent
 ) -> dict[str, FileInfo]:
     """Write all shards of an import that are missing, split by split."""
-    files, first_id = {}, 0
-    with progress("pairs", sum(counts.values())) as advance:
-        for split in SPLITS:
-            rows = (pair for pair in source.rows() if pair.split == split)
-            shards = max(1, -(-counts[split] // source.rows_per_shard))
-            for index in range(shards):
-                size = min(source.rows_per_shard, counts[split] - index * source.rows_per_shard)
-                name = shard_name("pairs", split, index, shards)
-                if done := folder.done(name, recipe):  # by an interrupted run
-                    files[name] = done
-                    deque(islice(rows, size if index + 1 < shards else 0), maxlen=0)
-                else:
-                    batches, describe = _batches(rows, first_id, size), partial(_describe, recipe, split)
-                    files[name] = write_shard(folder / name, "pairs", batches, describe)
-                first_id += size
-                advance(size)
-    return files
+    return _write("pairs", _batches, source, recipe, counts, folder, progress)
 
 
 def write_annotations(
     source: Import, recipe: Recipe, counts: dict[str, int], folder: Folder, progress: Progress = silent
 ) -> dict[str, FileInfo]:
     """Write what all annotators of M2 files would change: a row for each pair and annotator, shards as of pairs."""
+    return _write("annotations", _annotated, source, recipe, counts, folder, progress)
+
+
+def _write(
+    config: ConfigName,
+    batches: Batches,
+    source: Import,
+    recipe: Recipe,
+    counts: dict[str, int],
+    folder: Folder,
+    progress: Progress,
+) -> dict[str, FileInfo]:
+    """Write the shards of a config that are missing; ``batches`` makes those of some pairs and their first id."""
     files, first_id = {}, 0
-    with progress("annotations", sum(counts.values())) as advance:
+    with progress(config, sum(counts.values())) as advance:
         for split in SPLITS:
             rows = (pair for pair in source.rows() if pair.split == split)
             shards = max(1, -(-counts[split] // source.rows_per_shard))
             for index in range(shards):
                 size = min(source.rows_per_shard, counts[split] - index * source.rows_per_shard)
-                name, part = shard_name("annotations", split, index, shards), islice(rows, size)
-                if done := folder.done(name, recipe):
+                name = shard_name(config, split, index, shards)
+                if done := folder.done(name, recipe):  # by an interrupted run
                     files[name] = done
-                    deque(part, maxlen=0)
+                    deque(islice(rows, size if index + 1 < shards else 0), maxlen=0)
                 else:
-                    describe = partial(_describe, recipe, split, "annotations")
-                    files[name] = write_shard(folder / name, "annotations", _annotated(part, first_id), describe)
+                    part, describe = batches(_next(rows, size), first_id), partial(_describe, recipe, split, config)
+                    files[name] = write_shard(folder / name, config, part, describe)
                 first_id += size
                 advance(size)
     return files
+
+
+def _next(rows: Iterator[Parsed], count: int) -> Iterator[Parsed]:
+    """The next ``count`` pairs; they were counted before."""
+    for number in range(count):
+        if (row := next(rows, None)) is None:
+            raise BadData(f"the input has changed: {count - number:,} pairs fewer than when it was checked")
+        yield row
 
 
 def _annotated(rows: Iterator[Parsed], first_id: int) -> Iterator[pa.RecordBatch]:
@@ -89,7 +97,7 @@ def batched(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
         yield part
 
 
-def _describe(recipe: Recipe, split: SplitName, config: ConfigName = "pairs") -> PairsDescription:
+def _describe(recipe: Recipe, split: SplitName, config: ConfigName) -> PairsDescription:
     task = TASKS.get(recipe.task)
     return PairsDescription(
         config=config,
@@ -103,13 +111,10 @@ def _describe(recipe: Recipe, split: SplitName, config: ConfigName = "pairs") ->
     )
 
 
-def _batches(rows: Iterator[Parsed], first_id: int, count: int) -> Iterator[pa.RecordBatch]:
-    """The next ``count`` pairs, in batches."""
-    for start in range(0, count, ROW_GROUP):
-        size = min(ROW_GROUP, count - start)
-        sources, targets = [], []
-        for row in (next(rows) for _ in range(size)):
-            sources.append(row.source)
-            targets.append(row.target)
-        ids = np.arange(first_id + start, first_id + start + size)
-        yield pa.record_batch([of_numbers(ids), of_texts(sources), of_texts(targets)], schema=PAIRS)
+def _batches(rows: Iterator[Parsed], first_id: int) -> Iterator[pa.RecordBatch]:
+    """Some pairs, in batches."""
+    for some in batched(rows, ROW_GROUP):
+        ids = np.arange(first_id, first_id + len(some))
+        texts = [of_texts([getattr(row, side) for row in some]) for side in ("source", "target")]
+        yield pa.record_batch([of_numbers(ids), *texts], schema=PAIRS)
+        first_id += len(some)
