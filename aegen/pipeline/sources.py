@@ -13,6 +13,7 @@ from aegen.arithmetic.tasks import TASKS
 from aegen.columns.arrow import of_numbers, of_texts
 from aegen.columns.schemas import SOURCES
 from aegen.core.description import FileInfo, PairsDescription
+from aegen.core.errors import InvalidSpec
 from aegen.core.format import SPLITS
 from aegen.core.progress import Progress, silent
 from aegen.dataset.dataset import Dataset
@@ -33,6 +34,8 @@ def held_out(folder: Folder | None) -> tuple[SourcesOnly, set[Digest]]:
     names = [name for split in SPLITS[1:] for name in dataset.manifest.shards("pairs", split)]
     files = tuple(InputFile(name, dataset.manifest.files[name].sha256) for name in names)
     texts = {digest(source) for split in SPLITS[1:] for _, source, _ in dataset.pair_rows(split)}
+    if not texts:  # the card would promise what was not done
+        raise InvalidSpec(f"--apart-from {folder.path}: no pairs in its validation and test to hold out")
     return SourcesOnly(dataset.manifest.recipe.name, files), texts
 
 

@@ -48,6 +48,19 @@ def test_no_source_is_held_out_or_occurs_twice(pairs, tmp_path):
     assert verify(apart, Local()) == {"files": 1, "rows": 60}
 
 
+def test_a_dataset_that_holds_nothing_out_is_refused(tmp_path, invoke):
+    train, free = Folder(tmp_path / "train"), Folder(tmp_path / "free")
+    pipeline.import_pairs(Import(pairs=(("1 1 2", "1 + 1 = 2"),), ratio="100/0/0", task="aor"), train)
+    with pytest.raises(InvalidSpec, match="train: no pairs in its validation and test to hold out"):
+        pipeline.sources(Spec("aor", 4, 4, 60), free, train)
+    pipeline.sources(Spec("aor", 4, 4, 60), free)
+    errors = invoke(
+        "sources", "aor", "--n", 4, "--l", 4, "--d", 6, "--apart-from", "free", "--out", "d", check=2
+    ).stderr
+    assert "no config pairs; existing: sources" in errors and len(errors.splitlines()) == 1
+    assert not (tmp_path / "d").exists()
+
+
 @pytest.mark.parametrize("task", ["aor", "aes", "aec"])
 def test_sources_are_the_tasks_own_and_say_what_wins(task, tmp_path):
     folder = Folder(tmp_path)
