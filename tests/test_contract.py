@@ -61,7 +61,7 @@ def dataset(request, tmp_path_factory):
         pairs = [["_".join(rng.choices(words, k=rng.randint(1, 3))) for _ in range(2)] for _ in range(60)]
         pq.write_table(pa.table({"source": [p[0] for p in pairs], "target": [p[1] for p in pairs]}), path / "a.parquet")
         pipeline.import_pairs(Import((path / "a.parquet",), tokens="chars"), folder)
-        pipeline.add_expert(folder, Expert.of(task, metric, design), Local())
+        pipeline.add_demonstrations(folder, pipeline.demonstrator(task, metric, design), Local())
         pipeline.add_augmented(folder, augmentation, Local())
     else:
         pipeline.build(
@@ -154,7 +154,7 @@ def test_whatever_aegen_writes_and_verifies_the_trainer_reads(source, target, to
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     folder = Folder(tmp_path / "data")
     pipeline.import_pairs(Import((tmp_path / "rows.jsonl",), tokens=tokens, max_tokens=MAX_TEXT), folder)
-    pipeline.add_expert(folder, Expert.of("text"), Local())
+    pipeline.add_demonstrations(folder, pipeline.demonstrator("text"), Local())
     verify(folder, Local())
     dataset = Dataset(folder.path)
     footers, contract = dataset.open_steps(["expert"], "train")
@@ -175,7 +175,7 @@ def test_a_dataset_without_validation_rows_is_read(tmp_path):
     (tmp_path / "rows.csv").write_text("source,target\na,b\n")
     folder = Folder(tmp_path / "data")
     pipeline.import_pairs(Import((tmp_path / "rows.csv",), ratio="100/0/0"), folder)
-    pipeline.add_expert(folder, Expert.of("text"), Local())
+    pipeline.add_demonstrations(folder, pipeline.demonstrator("text"), Local())
     dataset = Dataset(folder.path)
     assert [footer.shard.rows for footer in dataset.footers("expert", "validation")] == [0]
     assert dataset.open_steps(["expert"], "train")[1].max_steps == 2
@@ -185,7 +185,7 @@ def test_a_dataset_without_validation_rows_is_read(tmp_path):
 def test_rounds_of_tags_have_the_same_outcome_on_both_sides(task, n, tmp_path):
     folder = Folder(tmp_path / task)
     pipeline.generate(Spec(task, n, 4, 100), folder, Local())
-    pipeline.add_tags(folder, "levenshtein", Local())
+    pipeline.add_demonstrations(folder, pipeline.demonstrator("text", design="tags"), Local())
     words, contract = both(folder, "tags", "train")
     table = pq.read_table(folder / folder.manifest().shards("tags", "train")[0])
     rows = [(split_state(row["state"]), tuple(row["action"])) for row in table.to_pylist()]

@@ -89,8 +89,6 @@ def import_pairs(source: Import, folder: Folder, progress: Progress = silent) ->
 
 def sources(spec: Spec, folder: Folder, apart: Folder | None = None, progress: Progress = silent) -> Done:
     """Write the sources of a spec alone, none of which is in the validation or test of another dataset."""
-    if spec.variants or spec.split != Spec.split:
-        raise InvalidSpec("sources alone have neither variants nor splits; leave out --variants and --split-by")
     used, left_out = held_out(apart)
     return _write_sources(Recipe(spec, sources=used), folder, lambda: generated_sources(spec, left_out), progress)
 
@@ -132,11 +130,6 @@ def add_demonstrations(
     return _add(folder, recipe, engine, progress)
 
 
-def add_expert(folder: Folder, expert: Expert, engine: Engine, progress: Progress = silent) -> Done:
-    """Write expert trajectories for the pairs of a finished folder."""
-    return add_demonstrations(folder, ExpertUsed.of(expert), engine, progress)
-
-
 def add_augmented(
     folder: Folder,
     augmentation: Augmentation,
@@ -158,11 +151,6 @@ def add_augmented(
         )
     # TA is TG from other states: the expert must be the same, down to the version that breaks ties.
     return _add(folder, Recipe(recipe.pairs, ExpertUsed.of(expert), augmentation), engine, progress)
-
-
-def add_tags(folder: Folder, metric: str, engine: Engine, progress: Progress = silent) -> Done:
-    """Write token-level tags for the pairs of a finished folder."""
-    return add_demonstrations(folder, TaggerUsed.of(metric), engine, progress)
 
 
 def _add(folder: Folder, recipe: Recipe, engine: Engine, progress: Progress) -> Done:

@@ -69,7 +69,7 @@ def test_texts_are_played_from_a_folder_of_texts_alone(tmp_path):
     texts, equations = Folder(tmp_path / "text"), Folder(tmp_path / "aor")
     pairs = tuple((f"a b {number}", f"a c {number}") for number in range(20))
     pipeline.import_pairs(Import(pairs=pairs, ratio="80/10/10"), texts)
-    pipeline.add_expert(texts, Expert.of("text"), Local())
+    pipeline.add_demonstrations(texts, pipeline.demonstrator("text"), Local())
     pipeline.build(Spec("aor", 10, 4, 60), equations, Local())
     game = gymnasium.make("aegen/Text-v0", folder=texts.path).unwrapped
     game.reset(options={"pair": 0})
@@ -112,7 +112,7 @@ def test_without_gymnasium_the_extra_is_named(run):
 def test_a_text_can_pay_a_share_of_its_target(tmp_path):
     pairs = tuple((f"a b {number}", f"a c {number}") for number in range(20))
     pipeline.import_pairs(Import(pairs=pairs, ratio="80/10/10"), Folder(tmp_path))
-    pipeline.add_expert(Folder(tmp_path), Expert.of("text"), Local())
+    pipeline.add_demonstrations(Folder(tmp_path), pipeline.demonstrator("text"), Local())
     game = gymnasium.make("aegen/Text-v0", folder=tmp_path, reward="share").unwrapped
     game.reset(options={"pair": 0})
     assert game.step(game.encode(("DONE",) * 3))[1] == pytest.approx(2 / 3)

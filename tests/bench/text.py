@@ -19,7 +19,6 @@ import torch
 from aegen.dataset.folder import Folder
 from aegen.engines.local import Local
 from aegen.experts.augment import Augmentation
-from aegen.experts.expert import Expert
 from aegen.pairs.importing import Import
 from aegen.pipeline import build as pipeline
 from trainer.agents.agent import Agent
@@ -37,7 +36,7 @@ def demonstrated(wanted: Import, folder: Path) -> Path:
     """Imported pairs with TG and TA."""
     there = Folder(folder)
     pipeline.import_pairs(wanted, there)
-    pipeline.add_expert(there, Expert.of("text"), Local())
+    pipeline.add_demonstrations(there, pipeline.demonstrator("text"), Local())
     pipeline.add_augmented(there, Augmentation.of("text"), Local())
     return folder
 

@@ -24,7 +24,6 @@ from aegen.dataset.commands import commands
 from aegen.dataset.folder import Folder
 from aegen.dataset.verify import verify
 from aegen.engines.local import Local
-from aegen.experts.expert import Expert
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
@@ -46,7 +45,7 @@ def place(tmp_path_factory):
     )
     words = Folder(place / "words")
     pipeline.import_pairs(wanted, words)
-    pipeline.add_expert(words, Expert.of("text", "lcs"), Local())
+    pipeline.add_demonstrations(words, pipeline.demonstrator("text", "lcs"), Local())
     return place
 
 
@@ -306,7 +305,7 @@ def test_texts_of_strangers_are_shown_and_nothing_more(tmp_path):
     (tmp_path / name).write_text("\n".join(lines))
     folder = Folder(tmp_path / "d")
     pipeline.import_pairs(Import((tmp_path / name,), ratio="100/0/0"), folder)
-    pipeline.add_expert(folder, Expert.of("text"), Local())
+    pipeline.add_demonstrations(folder, pipeline.demonstrator("text"), Local())
     page = (tmp_path / "d" / CARD).read_text()
     assert head_and_body(page)[0]["license"] == "unknown"
     text = check_inert(page, headings=8)

@@ -26,7 +26,6 @@ from aegen.dataset.stats import stats
 from aegen.dataset.verify import verify
 from aegen.engines.local import Local
 from aegen.experts.augment import Augmentation
-from aegen.experts.expert import Expert
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
@@ -42,7 +41,7 @@ def imported(path) -> Folder:
     text.write_text("source\ttarget\na\ta\n" + "".join(lines))
     folder = Folder(path / "text")
     pipeline.import_pairs(Import((text,), seed=0), folder)
-    pipeline.add_expert(folder, Expert.of("text"), Local())
+    pipeline.add_demonstrations(folder, pipeline.demonstrator("text"), Local())
     pipeline.add_augmented(folder, Augmentation(max_edits=2, max_states=5), Local())
     return folder
 
@@ -61,7 +60,7 @@ def built(request, tmp_path_factory):
     folder = Folder(path / request.param)
     pipeline.build(spec, folder, Local())
     if request.param == "aec":
-        pipeline.add_tags(folder, "levenshtein", Local())
+        pipeline.add_demonstrations(folder, pipeline.demonstrator("text", design="tags"), Local())
     return folder
 
 

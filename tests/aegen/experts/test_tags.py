@@ -83,7 +83,7 @@ def test_refusals_keep_the_state(tags, reason):
 def folder(tmp_path):
     made = Folder(tmp_path / "aec")
     pipeline.build(Spec("aec", 10, 4, 80, variants=2), made, Local())
-    pipeline.add_tags(made, "levenshtein", Local())
+    pipeline.add_demonstrations(made, pipeline.demonstrator("text", design="tags"), Local())
     return made
 
 
@@ -126,9 +126,9 @@ def test_verify_finds_an_altered_action(folder, name):
 def test_tags_are_added_once_and_are_the_same_bytes_every_time(folder, tmp_path):
     again = Folder(tmp_path / "again")
     pipeline.build(Spec("aec", 10, 4, 80, variants=2), again, Local())
-    assert pipeline.add_tags(again, "levenshtein", Local(2))[1]
+    assert pipeline.add_demonstrations(again, pipeline.demonstrator("text", design="tags"), Local(2))[1]
     assert again.manifest() == folder.manifest()
-    assert not pipeline.add_tags(again, "levenshtein", Local())[1]
+    assert not pipeline.add_demonstrations(again, pipeline.demonstrator("text", design="tags"), Local())[1]
 
 
 def test_the_command_writes_and_shows_them(invoke, tmp_path):

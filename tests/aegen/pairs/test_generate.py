@@ -26,7 +26,6 @@ from aegen.dataset.folder import Folder
 from aegen.dataset.verify import overlaps, verify
 from aegen.engines.local import Local
 from aegen.experts.augment import RULE, Augmentation
-from aegen.experts.expert import Expert
 from aegen.pairs.generate import plan
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
@@ -135,7 +134,7 @@ def test_stages_one_by_one_make_the_same_files_as_build(tmp_path):
     pipeline.build(SPECS[2], Folder(tmp_path / "one"), Local())
     folder = Folder(tmp_path / "three")
     pipeline.generate(SPECS[2], folder, Local())
-    pipeline.add_expert(folder, Expert.of("aec"), Local())
+    pipeline.add_demonstrations(folder, pipeline.demonstrator("aec"), Local())
     pipeline.add_augmented(folder, Augmentation(), Local())
     assert content(tmp_path / "one") == content(tmp_path / "three")
 
@@ -157,9 +156,9 @@ def test_shifted_states_of_an_older_rule_are_kept_but_never_mixed_with_new_ones(
         pipeline.add_augmented(folder, Augmentation(), Local())
     (tmp_path / name).rename(tmp_path / "aside")
     with pytest.raises(InvalidSpec, match=f"records rule None of augmentation, this version writes rule {RULE}"):
-        pipeline.add_tags(folder, "levenshtein", Local())
+        pipeline.add_demonstrations(folder, pipeline.demonstrator("text", design="tags"), Local())
     (tmp_path / "aside").rename(tmp_path / name)
-    pipeline.add_tags(folder, "levenshtein", Local())
+    pipeline.add_demonstrations(folder, pipeline.demonstrator("text", design="tags"), Local())
     verify(folder, Local())
 
 

@@ -14,15 +14,16 @@ from aegen.core.format import MANIFEST, SPLITS, detokenize, split_state
 from aegen.dataset.annotations import check_annotations
 from aegen.dataset.commands import commands
 from aegen.dataset.folder import Folder
+from aegen.dataset.recipe import Recipe
 from aegen.dataset.show import draw_pairs, draw_trajectories
 from aegen.dataset.stats import stats
 from aegen.dataset.verify import verify
 from aegen.engines.local import Local
 from aegen.experts.augment import Augmentation
-from aegen.experts.expert import Expert
 from aegen.pairs.importing import Import
 from aegen.pairs.tables import Table
 from aegen.pipeline import build as pipeline
+from aegen.pipeline.imported import write_annotations, write_imported
 
 PAIRS = [(f"the cat {i} sit", f"the cat {i} sits down") for i in range(40)] + [("POS_3 DONE", "\\s a\tb")]
 UNTABBED = [(source, target.replace("\t", "|")) for source, target in PAIRS]  # a field of TSV cannot hold a tab
@@ -49,7 +50,7 @@ def texts(folder, manifest, kind="words", split=None):
 
 
 def demonstrated(folder, metric=None, design=None, task="text"):
-    pipeline.add_expert(folder, Expert.of(task, metric, design), Local())
+    pipeline.add_demonstrations(folder, pipeline.demonstrator(task, metric, design), Local())
     pipeline.add_augmented(folder, Augmentation(), Local())
     verify(folder, Local())
 
@@ -330,6 +331,15 @@ def test_an_interrupted_import_keeps_what_is_there(gone, tmp_path):
     assert {name: (folder / name).stat().st_ino for name in inodes} == inodes
 
 
+@pytest.mark.parametrize("write_config", [write_imported, write_annotations])
+def test_input_that_became_shorter_is_an_error(write_config, tmp_path):
+    (tmp_path / "a.m2").write_text(M2)
+    wanted = Import((tmp_path / "a.m2",), ratio="100/0/0")
+    counts = {"train": 5, "validation": 0, "test": 0}
+    with pytest.raises(BadData, match="the input has changed: 2 pairs fewer than when it was checked"):
+        write_config(wanted, Recipe(wanted.recorded), counts, Folder(tmp_path / "out"))
+
+
 def test_a_mistyped_name_does_not_go_to_the_network(tmp_path):
     with pytest.raises(BadData, match="No such file"):
         bring(tmp_path, tmp_path / "gone.txt")
@@ -523,7 +533,7 @@ def test_a_corpus_that_nobody_here_wrote(metric, share, tmp_path):
     path = write(tmp_path / "a.jsonl", [json.dumps({"source": s, "target": t}) for s, t in pairs])
     folder, manifest, _ = bring(tmp_path, path, tokens="chars", ratio="90/5/5", split_by="target")
     assert manifest.rows("pairs") == len(pairs) > 30_000 // share
-    pipeline.add_expert(folder, Expert.of("text", metric), Local())
+    pipeline.add_demonstrations(folder, pipeline.demonstrator("text", metric), Local())
     pipeline.add_augmented(folder, Augmentation(max_edits=6, max_states=64), Local())
     findings = verify(folder, Local())
     assert findings["rows"] > 3 * len(pairs)
@@ -541,7 +551,7 @@ RELEASED = {  # rows of the paper's data table: trajectories with TA, T_max, m, 
 def test_the_papers_data_table_from_the_released_files(task, released, tmp_path):
     folder, manifest, _ = bring(tmp_path, released / task, task=task)
     assert [manifest.rows("pairs", split) for split in ("train", "validation", "test")] == [7000, 1500, 1500]
-    pipeline.add_expert(folder, Expert.of(task), Local())
+    pipeline.add_demonstrations(folder, pipeline.demonstrator(task), Local())
     pipeline.add_augmented(folder, Augmentation("released"), Local())
     figures = stats(folder)
     augmented = figures["augmented"]

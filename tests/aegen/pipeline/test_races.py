@@ -15,7 +15,6 @@ from aegen.dataset.folder import Folder
 from aegen.dataset.verify import verify
 from aegen.engines.local import Local
 from aegen.experts.augment import Augmentation
-from aegen.experts.expert import Expert
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
 from aegen.pipeline import build as pipeline
@@ -73,8 +72,8 @@ def test_what_the_rival_has_built_is_not_built_again(meanwhile, tmp_path):
 
 
 ADDED = {
-    "expert": lambda folder: pipeline.add_expert(folder, Expert.of("aor"), Local()),
-    "tags": lambda folder: pipeline.add_tags(folder, "levenshtein", Local()),
+    "expert": lambda folder: pipeline.add_demonstrations(folder, pipeline.demonstrator("aor"), Local()),
+    "tags": lambda folder: pipeline.add_demonstrations(folder, pipeline.demonstrator("text", design="tags"), Local()),
     "augmented": lambda folder: build(SPEC, folder.path),
 }
 
@@ -98,7 +97,7 @@ def test_what_a_rival_adds_stays(meanwhile, tmp_path, mine, rivals):
 def test_an_expert_is_not_augmented_for_other_pairs(meanwhile, tmp_path):
     folder = Folder(tmp_path / "d")
     pipeline.generate(SPEC, folder, Local())
-    pipeline.add_expert(folder, Expert.of("aor"), Local())
+    pipeline.add_demonstrations(folder, pipeline.demonstrator("aor"), Local())
 
     def rival():
         shutil.rmtree(tmp_path / "d")
