@@ -12,7 +12,7 @@ from aegen.card.companions import check_card
 from aegen.card.facts import count
 from aegen.card.render import write_card
 from aegen.core.description import FileInfo
-from aegen.core.errors import InvalidSpec
+from aegen.core.errors import AegenError, Failed, InvalidSpec
 from aegen.core.progress import Progress, silent
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
@@ -184,13 +184,22 @@ def _demonstrate(
 ) -> Manifest:
     """Write the demonstrations of the recipe that are missing, and finish the folder."""
     pairs = [name for name in files if name.startswith(("pairs/", "variants/"))]
-    for write, wanted in (
-        (write_expert, recipe.expert),
-        (write_augmented, recipe.augmented),
-        (write_tags, recipe.tags),
-    ):
-        if wanted is not None:
-            files |= write(folder, recipe, pairs, engine, progress)
+    try:
+        for write, wanted in (
+            (write_expert, recipe.expert),
+            (write_augmented, recipe.augmented),
+            (write_tags, recipe.tags),
+        ):
+            if wanted is not None:
+                files |= write(folder, recipe, pairs, engine, progress)
+    except Failed:  # the same command goes on from here
+        raise
+    except AegenError:
+        if folder.finished:  # and remains so: no command would finish the shards that were added
+            engine.stop()  # or a worker could add another one
+            there = folder.manifest()
+            folder.remove_unlisted(there, there.recipe)
+        raise
     return _finish(folder, recipe, files, engine)
 
 

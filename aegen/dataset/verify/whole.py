@@ -98,7 +98,8 @@ def check_files(folder: Folder, manifest: Manifest) -> None:
     for config in SCHEMAS:
         for path in folder.there(config):
             if f"{config}/{path.name}" not in manifest.files:
-                raise BadData(f"{path}: not in the manifest")
+                advice = "rerun the command that was interrupted, or remove the file"
+                raise BadData(f"{path}: not in the manifest; {advice}")
 
 
 def _check_complete(folder: Folder, manifest: Manifest, spec: Spec | None) -> None:

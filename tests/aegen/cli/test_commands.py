@@ -89,20 +89,40 @@ def test_a_stage_that_failed_does_not_block_the_next(invoke, tmp_path):
     (tmp_path / "a.csv").write_text("source,target\nab,ac\nb,c\n")
     invoke("import", "a.csv", "--tokens", "chars", "--ratio", "100/0/0", "--out", "d")
     assert "cannot express" in one_line(invoke("trajectories", "d", "--design", "insert", check=2))
+    assert "verified" in invoke("verify", "d").stdout
     invoke("trajectories", "d")
     assert "verified" in invoke("verify", "d").stdout
 
 
-def test_a_build_is_not_stopped_by_what_a_failed_stage_left(invoke, tmp_path):
-    """The metric fails for a pair of validation: its training shard remains, of another expert than the next one."""
-    (tmp_path / "mine.py").write_text(
-        "from aegen import Splice\n\ndef metric(state, goal):\n"
-        "    return [Splice(i, i, (t,)) for i, t in enumerate(goal) if t in '+-*/='] if '2' in goal else []\n"
-    )
-    invoke("generate", "aor", "--n", 10, "--l", 4, "--d", 60, "--rows-per-shard", 5, "--out", "d")
-    invoke("trajectories", "d", "--metric", "mine:metric", check=2)
+METRIC = """
+from aegen import Splice
+
+def metric(state, goal):
+    if "2" not in goal:
+        {otherwise}
+    return [Splice(i, i, (t,)) for i, t in enumerate(goal) if t in "+-*/="]
+"""
+
+
+@pytest.mark.parametrize("command", [("trajectories", "d"), ("build", *AOR, "--rows-per-shard", 5, "--out", "d")])
+def test_a_stage_that_failed_leaves_the_dataset_as_it_was(invoke, tmp_path, command):
+    """Some shards are written before the pair that the metric cannot solve."""
+    (tmp_path / "mine.py").write_text(METRIC.format(otherwise="return []"))
+    invoke("generate", *AOR, "--rows-per-shard", 5, "--out", "d")
+    before = contents(tmp_path / "d")
+    assert "its edits end at" in one_line(invoke(*command, "--metric", "mine:metric", check=2))
+    assert contents(tmp_path / "d") == before
+    assert "verified" in invoke("verify", "d").stdout
+
+
+def test_a_build_is_not_stopped_by_what_an_interrupted_stage_left(invoke, tmp_path):
+    """Its shards are of another expert than the next one's."""
+    (tmp_path / "mine.py").write_text(METRIC.format(otherwise="raise KeyboardInterrupt"))
+    invoke("generate", *AOR, "--rows-per-shard", 5, "--out", "d")
+    invoke("trajectories", "d", "--metric", "mine:metric", check=130)
     assert list((tmp_path / "d" / "expert").glob("*.parquet"))
-    invoke("build", "aor", "--n", 10, "--l", 4, "--d", 60, "--rows-per-shard", 5, "--out", "d")
+    assert "not in the manifest; rerun the command that was interrupted" in one_line(invoke("verify", "d", check=2))
+    invoke("build", *AOR, "--rows-per-shard", 5, "--out", "d")
     assert "verified" in invoke("verify", "d").stdout
 
 
