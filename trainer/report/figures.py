@@ -291,14 +291,16 @@ def failures(records: Sequence[Record]) -> Any:
 
 
 def amounts(records: Sequence[Record]) -> Any:
-    """One panel for each task that was run with several numbers of pairs, else of one size; one line for each agent."""
+    """One panel for each task that was run with several numbers of pairs, else of one size; one line for each agent
+    and label, but for what the label says of the size."""
+    usable = [r for r in records if r.usual and r.split == "test" and "equation" in r.scores]
     grown: dict[str, dict[str, dict[int, list[float]]]] = {}  # task, method, number of pairs
-    for record in records:
-        if record.split == "test" and "equation" in record.scores and {*record.size} >= {"n", "l", "d"}:
-            kind = "" if not record.practice else ", free sources" if record.practice.get("sources") else ", practised"
-            here = grown.setdefault(f"{record.task.upper()}, N = {record.size['n']}, L = {record.size['l']}", {})
-            method = here.setdefault(label(record.model, record.ta) + kind, {})
-            method.setdefault(record.size["d"], []).append(record.scores["equation"])
+    for record in (record for record in usable if {*record.size} >= {"n", "l", "d"}):
+        here = grown.setdefault(f"{record.task.upper()}, N = {record.size['n']}, L = {record.size['l']}", {})
+        sizes = {f"{name}{number}" for name, number in record.size.items()}
+        rest = " ".join(word for word in record.label.split() if word not in sizes)
+        method = here.setdefault(label(record.model, record.ta) + (f", {rest}" if rest else ""), {})
+        method.setdefault(record.size["d"], []).append(record.scores["equation"])
     grown = {task: methods for task, methods in grown.items() if len({d for by in methods.values() for d in by}) > 1}
     if not grown:
         return None

@@ -202,11 +202,15 @@ def test_accuracy_is_drawn_against_the_number_of_pairs_where_there_are_several(k
         written(f"d{d}/0", "planner", True, 0, {"equation": score}, known, label=f"d{d}", **size)
         more = {"label": f"d{d} practised", "practice": {"rounds": 1}} | size
         written(f"d{d},practised/0", "planner", True, 0, {"equation": score + 5}, known, **more)
+        written(f"d{d},greedy/0", "planner", True, 0, {"equation": score - 5}, known, label=f"n10 d{d} greedy", **size)
+        other = {"usual": False, "design": "edit", "label": f"d{d}"} | size
+        written(f"d{d},edit/0", "planner", True, 0, {"equation": 1.0}, known, **other)
     (panel,) = amounts(collect(known).records).axes
     lines = {line.get_label(): [*map(tuple, line.get_xydata().tolist())] for line in panel.lines}
     assert panel.get_title() == "AOR, N = 10, L = 5" and panel.get_xscale() == "log"
     assert lines == {
         "Planner + TA": [(1000, 70.0), (10_000, 85.0)],
+        "Planner + TA, greedy": [(1000, 65.0), (10_000, 80.0)],
         "Planner + TA, practised": [(1000, 75.0), (10_000, 90.0)],
     }
 
