@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from itertools import chain, count, islice
 
 import pyarrow as pa
 import torch
@@ -47,10 +46,6 @@ class StreamSampler:
 
     def ready(self, updates: int) -> bool:
         return True
-
-    def from_update(self, number: int) -> Iterator[Update]:
-        """All updates from one on; those before are read and left out."""
-        return islice(chain.from_iterable(map(self.updates, count())), number, None)
 
     def windows(self, epoch: int) -> list[list[tuple[int, int]]]:
         """The row groups of an epoch, in windows of about ``stream_rows`` for each rank."""

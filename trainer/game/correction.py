@@ -121,9 +121,9 @@ def corrections(policy: Player, rules: Rules, contract: Contract, pairs: Sources
 
     play(policy, rules, pairs.states, pairs.lengths, max_steps=contract.max_steps, watch=watch)
     states, rows = torch.cat(visited), torch.cat(games)
-    shown = torch.nn.functional.pad(known.states.long(), (0, contract.max_state - known.states.shape[1]))
-    number, _ = numbered(torch.cat((shown, states)))
-    fresh = (~torch.isin(number[len(shown) :], number[: len(shown)])).nonzero()[:, 0]
+    shown = len(known.states)
+    number, _ = numbered(torch.cat((known.states.long(), states)))
+    fresh = (~torch.isin(number[shown:], number[:shown])).nonzero()[:, 0]
     return expert_games(contract, rules, states[fresh], [pairs.targets[row] for row in rows[fresh].tolist()])
 
 

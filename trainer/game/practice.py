@@ -189,10 +189,8 @@ def new_games(games: Games, steps: Steps) -> Games:
     """The games whose source and end no demonstration has."""
     if not len(games):
         return games
-    width = games.states.shape[1]
-    shown = torch.nn.functional.pad(steps.states.int(), (0, width - steps.states.shape[1]))
     begin, stop = (steps.state_of[steps.taken[at]] for at in (steps.starts[:-1], steps.starts[1:] - 1))
-    theirs = torch.cat((shown[begin], shown[stop]), 1)
+    theirs = torch.cat((steps.states[begin], steps.states[stop]), 1)
     number, _ = numbered(torch.cat((theirs, torch.cat((games.sources, games.ends), 1))))
     return games.pick((~torch.isin(number[len(theirs) :], number[: len(theirs)])).nonzero()[:, 0])
 
@@ -209,10 +207,9 @@ def with_games(steps: Steps, games: Games, contract: Contract) -> Steps:
     """Demonstrations and games together: every distinct step once, and all trajectories."""
     if not len(games):
         return steps
-    width = steps.states.shape[1]
-    states = torch.cat((steps.states.int(), games.states[:, :width].int()))
+    states = torch.cat((steps.states.int(), games.states))
     number, counts = numbered(states)
-    table = torch.zeros(len(counts), width, dtype=torch.int32)
+    table = torch.zeros(len(counts), states.shape[1], dtype=torch.int32)
     table[number] = states
     known = len(steps.states)
     row_states = torch.cat((number[:known][steps.state_of[steps.taken]], number[known:]))

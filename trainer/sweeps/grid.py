@@ -256,9 +256,7 @@ class Sweep(Struct, frozen=True):
             return self
         if missed := next((word for word in words if not any(word in cell.name for cell in self.cells)), None):
             raise InvalidConfig(f"no cell has {missed!r} in its name; --plan lists them")
-        return replace(
-            self, cells=tuple(cell for cell in self.cells if any(word in cell.name for word in words or ("",)))
-        )
+        return replace(self, cells=tuple(cell for cell in self.cells if any(word in cell.name for word in words)))
 
     def missing(self) -> list[SweepDataset]:
         """The datasets that have to be built first."""

@@ -57,10 +57,8 @@ def counted(number: int, what: str) -> str:
 
 def share_of_pairs(pairs: Sources, games: Games) -> float:
     """The share of the distinct sources of the training pairs in those of pairs and games together."""
-    width = games.states.shape[1]
-    sources = torch.nn.functional.pad(pairs.states.int(), (0, width - pairs.states.shape[1]))
-    number, counts = numbered(torch.cat((sources, games.sources)))
-    return len(torch.unique(number[: len(sources)])) / max(len(counts), 1)
+    number, counts = numbered(torch.cat((pairs.states.int(), games.sources)))
+    return len(torch.unique(number[: len(pairs)])) / max(len(counts), 1)
 
 
 class PracticeSampler:
