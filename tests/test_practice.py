@@ -29,7 +29,7 @@ from trainer.sweeps.cell import CellJob, run_cell
 from trainer.sweeps.grid import read_sweep
 from trainer.sweeps.result import read_cell
 from trainer.sweeps.runner import finished, next_cell, run_sweep
-from trainer.training.practice import Practice, PracticeSampler
+from trainer.training.rounds import Practice, PracticeSampler
 from trainer.training.run import Description
 
 MARGIN = 10.0  # per cent of the equations that practice must gain on a tiny AOR, at least

@@ -30,7 +30,7 @@ from trainer.training.checkpoint import load_checkpoint, load_weights, most_byte
 from trainer.training.events import Events
 from trainer.training.fit import Result, check_out
 from trainer.training.loop import Loop
-from trainer.training.practice import Practice, PracticeSampler
+from trainer.training.rounds import Practice, PracticeSampler
 from trainer.training.run import BEST, CONFIG, PUBLISHED, Description, RunFolder
 from trainer.training.validation import Validation
 
