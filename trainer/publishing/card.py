@@ -6,20 +6,22 @@ import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from trainer.core.markdown import markdown_templates, project_link, read_front_matter
 from trainer.core.records import convert, plain
 from trainer.data.demonstrations import Shards
 from trainer.data.hub import SCHEME, hub_id
 from trainer.models.zoo import find_model
+from trainer.training.measures import Evaluation
+from trainer.training.rounds import Practice, counted
 from trainer.training.run import Description
 
 MEASURES = {
     "token_accuracy": "Token accuracy",
     "sequence_accuracy": "Sequence accuracy",
     "equation_accuracy": "Equation accuracy",
+    "f0.5": "F0.5 of edits",
 }
 LIBRARY = "aegen"  # in the head of a card: tells ours from other people's
 TEMPLATE = markdown_templates("trainer.publishing").get_template("model.md")
@@ -34,22 +36,24 @@ LEARNED_FROM: dict[Shards, str] = {
 
 Results = dict[str, dict[str, Any]]  # by split
 Count = Annotated[int, Meta(ge=0, le=1 << 50)]
-Percent = Annotated[float, Meta(ge=0, le=100)]
 
 
-class Measured(msgspec.Struct):
+class Measured(Evaluation, kw_only=True):
     """A measurement, as far as a card shows it."""
 
     pairs: Count
     refused: Count
-    token_accuracy: Percent | UnsetType = UNSET
-    sequence_accuracy: Percent | UnsetType = UNSET
-    equation_accuracy: Percent | UnsetType = UNSET
 
 
 def figures(values: dict[str, Any], where: str) -> dict[str, Any]:
-    """What a card shows of a measurement, checked."""
-    return dict(plain(convert(values, Measured, where)))
+    """What a card shows of a measurement, checked.
+
+    >>> figures({"pairs": 2, "refused": 0, "edits": {"precision": 50.0, "f0.5": 41.67}, "seconds": 1.0}, "evaluation")
+    {'pairs': 2, 'refused': 0, 'f0.5': 41.67}
+    """
+    found = plain(convert(values, Measured, where))
+    edits = found.pop("edits", {})
+    return {**found, **edits}
 
 
 def is_card(page: str) -> bool:
@@ -82,6 +86,8 @@ def card(description: Description, results: Results, name: str) -> str:
         learned_from=LEARNED_FROM[model.shards(config)],
         settings=description.settings,
         stages=description.stages,
+        practice=description.practice and convert(description.practice, Practice, "practice"),
+        counted=counted,
         contract=contract,
         parameters=description.parameters,
         versions=description.versions,

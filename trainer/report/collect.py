@@ -21,7 +21,8 @@ from trainer.game.outcomes import OUTCOMES_FORMAT, GameRecord, Outcome, Outcomes
 from trainer.models.zoo import MODELS
 from trainer.report.paper import PAIR
 from trainer.report.runs import not_evaluated, read_runs, told_apart
-from trainer.sweeps.result import CELL, CELL_FORMAT, CellResult, Count, Percent, Seconds, read_record
+from trainer.sweeps.result import CELL, CELL_FORMAT, CellResult, Count, Seconds, read_record
+from trainer.training.measures import Percent
 from trainer.training.run import RunFolder
 
 RESULTS = "results.json"

@@ -11,7 +11,7 @@ from trainer.report.collect import Record
 from trainer.report.notes import other_sizes, size_text
 from trainer.report.paper import Figure
 from trainer.report.tables import Entry, label, standard
-from trainer.sweeps.result import Measure
+from trainer.training.measures import Measure
 
 RIGHT: dict[Measure, str] = {"equation": "equations right", "sequence": "texts right", "token": "tokens right"}
 

@@ -5,7 +5,7 @@ What a report knows of tasks, metrics and designs is here, because the paper's t
 
 from __future__ import annotations
 
-from trainer.sweeps.result import Measure
+from trainer.training.measures import Measure
 
 LENIENT = (
     "The paper's figures are by the released evaluator, which also accepts “4 / / 2 = 2” and a target with more behind "

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from trainer.core.files import digest
 from trainer.core.format import SplitName
@@ -15,9 +15,10 @@ from trainer.core.records import convert
 from trainer.models.zoo import find_model
 from trainer.sweeps.cell import SIZE
 from trainer.sweeps.grid import Practising, as_option
-from trainer.sweeps.result import CellResult, Count, Measure, Percent, Seconds, Setting
+from trainer.sweeps.result import CellResult, Count, Seconds, Setting
 from trainer.training.checkpoint import load_checkpoint
 from trainer.training.loop import Position
+from trainer.training.measures import Evaluation
 from trainer.training.presets import PRESETS, default_preset, preset
 from trainer.training.run import CONFIG, Description, RunFolder, read_json
 
@@ -26,16 +27,13 @@ NAMED = 5  # runs in a line
 PRACTISED = "practised"  # the label of a run that has: the table of the paper is of agents that imitate
 
 
-class Evaluation(Struct):
+class Evaluated(Evaluation, kw_only=True):
     """What ``evaluation-SPLIT.json`` says, as far as a report shows it."""
 
     pairs: Count
     weights: str
     files: dict[str, str]
     seconds: Seconds = 0.0
-    token_accuracy: Percent | None = None
-    sequence_accuracy: Percent | None = None
-    equation_accuracy: Percent | None = None
 
 
 def read_runs(place: Path, without: Mapping[Path, CellResult]) -> tuple[dict[Path, CellResult], list[Path]]:
@@ -65,25 +63,24 @@ def not_evaluated(left: Sequence[Path]) -> list[str]:
     return [f"not evaluated: {', '.join(map(str, left[:NAMED]))}{more}; run `trainer evaluate {what}`"]
 
 
-def read_evaluation(run: RunFolder) -> tuple[Measured, Evaluation] | None:
+def read_evaluation(run: RunFolder) -> tuple[Measured, Evaluated] | None:
     """The evaluation of the run's best weights, and its split; one of earlier weights does not count."""
     for split in get_args(Measured):
         path = run.evaluation(split)
         if path.is_file():
-            found = convert(read_json(path), Evaluation, path)
+            found = convert(read_json(path), Evaluated, path)
             if found.weights == digest(run.best):
                 return split, found
     return None
 
 
-def as_cell(run: RunFolder, split: Measured, evaluation: Evaluation) -> CellResult:
+def as_cell(run: RunFolder, split: Measured, evaluation: Evaluated) -> CellResult:
     """A run as a cell; what it does not record, such as the device, stays empty."""
     about = Description.read(run.config)
     contract, config = about.contract, about.config
     at = convert(load_checkpoint(run.last)[1], Position, run.last)
     name, options = nearest_preset(about)
     pairs: Mapping[str, Any] = contract.spec.get("pairs", {})
-    measured: dict[Measure, float | None] = {one: getattr(evaluation, f"{one}_accuracy") for one in get_args(Measure)}
     files = about.data.get("files")
     return CellResult(
         task=contract.task,
@@ -113,7 +110,7 @@ def as_cell(run: RunFolder, split: Measured, evaluation: Evaluation) -> CellResu
         versions={package: version for package, version in about.versions.items() if isinstance(version, str)},
         data=(files if isinstance(files, dict) else {}) | evaluation.files,
         max_steps=contract.max_steps,
-        scores={name: score for name, score in measured.items() if score is not None},
+        scores=evaluation.scores,
         games=evaluation.pairs,
     )
 

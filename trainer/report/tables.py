@@ -12,11 +12,11 @@ from trainer.models.zoo import MODELS
 from trainer.report import paper
 from trainer.report.collect import Record
 from trainer.report.paper import Column, Figure
-from trainer.sweeps.result import Measure
+from trainer.training.measures import Measure
 
 TA = " + TA"
 BEST = "Best in the paper"
-SHORT: dict[Measure, str] = {"token": "Tok.", "sequence": "Seq.", "equation": "Eq."}
+SHORT: dict[Measure, str] = {"token": "Tok.", "sequence": "Seq.", "equation": "Eq.", "edits": "F0.5"}
 # The paper's models in its order, and rows of the main table for models that it does not have, where they were run.
 ORDER = tuple(dict.fromkeys(model for model, _ in (*paper.MAIN, *paper.DECODERS)))
 OURS: dict[tuple[str, bool], dict[Column, Figure]] = {
@@ -217,7 +217,8 @@ def other_tables(records: Sequence[Record]) -> list[Table]:
         title = "Other cells" if any(record.task in paper.TASKS for record in here) else "Own texts"
         for record in here:
             measures = [measure for measure in SHORT if measure in record.scores]
-            columns |= {(record.task, measure): None for measure in measures[-1:]}
+            accuracies = [measure for measure in measures if measure != "edits"]
+            columns |= {(record.task, measure): None for measure in accuracies[-1:] + measures[len(accuracies) :]}
         found.append(
             make(
                 f"other-{split}", f"{title}, {split} split", ("Method",), tuple(columns), rows,

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, get_args
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -21,9 +21,10 @@ from msgspec import Struct
 from trainer.core.errors import BadData, TrainerError
 from trainer.core.locks import lock
 from trainer.core.progress import Reporter
-from trainer.core.records import decode
+from trainer.core.records import convert, decode
 from trainer.sweeps.grid import GridCell, Practising, SweepDataset
-from trainer.sweeps.result import CELL, CellResult, Measure, write_cell
+from trainer.sweeps.result import CELL, CellResult, write_cell
+from trainer.training.measures import Evaluation
 
 if TYPE_CHECKING:
     from trainer.training.practise import Request
@@ -133,7 +134,7 @@ def train_cell(job: CellJob, out: Path, reporter: Reporter) -> CellResult:
         versions=about.versions,
         data=about.data["files"] | evaluation["files"],
         max_steps=about.contract.max_steps,
-        scores={name: evaluation[key] for name in get_args(Measure) if (key := f"{name}_accuracy") in evaluation},
+        scores=convert(evaluation, Evaluation, out).scores,
         games=evaluation["pairs"],
     )
 

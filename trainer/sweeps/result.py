@@ -12,14 +12,13 @@ from msgspec import Meta, Struct
 from trainer.core.errors import BadData
 from trainer.core.files import read, write_json
 from trainer.core.records import decode, plain
+from trainer.training.measures import Measure, Percent
 
 CELL = "cell.json"  # written last: a folder without it holds an unfinished cell
 CELL_FORMAT = 2
 
 Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]
-Percent = Annotated[float, Meta(ge=0, le=100)]
-Measure = Literal["token", "sequence", "equation"]
 Setting = str | int | float | bool
 Kind = TypeVar("Kind")
 

@@ -20,7 +20,8 @@ from trainer.core.records import decode
 from trainer.data.dataset import Dataset
 from trainer.sweeps.cell import CellJob, CellStatus
 from trainer.sweeps.grid import GridCell, Sweep
-from trainer.sweeps.result import Measure, read_cell
+from trainer.sweeps.result import read_cell
+from trainer.training.measures import Measure
 
 Say = Callable[[str], None]
 

@@ -73,6 +73,25 @@ def test_no_local_path_is_published(run, tmp_path):
     assert public["files"] == record["data"]["files"]
 
 
+def test_the_card_says_how_the_agent_practised(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "run")
+    record = json.loads((copy / "config.json").read_text())
+    practice = {"rounds": 1, "samples": 8, "updates": 5, "corrections": False, "start": "0" * 64, "sources": {}}
+    said = []
+    for change in ({}, {"corrections": True, "sources": {"sources/train": "1" * 64}}):
+        (copy / "config.json").write_text(json.dumps(sealed(record | {"practice": practice | change})))
+        publish(copy, str(tmp_path / "agent"))
+        page = (tmp_path / "agent" / "README.md").read_text()
+        said.append(" ".join(page.partition("Then it ")[2].partition("## Usage")[0].split()))
+    assert said == [
+        "practised, in 1 round of 8 games from each training source, and learned from the games that it won.",
+        "practised, in 1 round of 8 games from each training source and from sources without targets, and learned from "
+        "the games that it won and from the expert's corrections.",
+    ]
+    publish(run, str(tmp_path / "other"))
+    assert "practised" not in (tmp_path / "other" / "README.md").read_text()
+
+
 def test_what_was_measured_otherwise_is_not_on_the_card(run, tmp_path):
     """Of other weights, or on another dataset."""
     result = Agent.from_pretrained(run).evaluate(split="test")

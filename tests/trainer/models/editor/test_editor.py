@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from itertools import pairwise
 
 import pytest
@@ -10,9 +11,11 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.pages import head_and_body
 from tests.trainer.reference import pairs_of, write_dataset
 from tests.trainer.runs import QUIET, Stop, Stopper, same, story, weights
 from trainer.agents.agent import Agent
+from trainer.agents.evaluation import evaluate_run
 from trainer.cli import main
 from trainer.core.errors import InvalidConfig
 from trainer.data.dataset import Dataset
@@ -22,6 +25,7 @@ from trainer.models.editor.certainty import best_bar, pick
 from trainer.models.editor.model import Editor
 from trainer.models.zoo import build_model, open_demonstrations
 from trainer.publishing.publish import publish
+from trainer.report.write import report
 from trainer.training.fit import train_run
 from trainer.training.presets import preset
 from trainer.training.run import Description
@@ -222,6 +226,19 @@ def test_a_published_editor_plays_the_same(corrector, agent, tmp_path):
     publish(corrector, str(tmp_path / "published"))
     texts = ["i see the zebra um and the dog", "🙂"]
     assert Agent.from_pretrained(tmp_path / "published").edit(texts) == agent.edit(texts)
+    card = (tmp_path / "published/README.md").read_text()
+    assert "It reads texts of any length with any words, and plays up to" in card and "vocabulary" not in card
+
+
+def test_the_f_of_its_edits_is_on_the_card_and_in_a_report(corrector, tmp_path):
+    run = shutil.copytree(corrector, tmp_path / "runs" / "corrector")
+    f = evaluate_run(run, "cpu")["edits"]["f0.5"]
+    publish(run, str(tmp_path / "published"))
+    head, card = head_and_body((tmp_path / "published/README.md").read_text())
+    assert "| F0.5 of edits |" in card and f"| {f:.2f} % |" in card
+    assert head["model-index"][0]["results"][0]["metrics"][-1] == {"type": "f0.5", "name": "F0.5 of edits", "value": f}
+    lines = report(tmp_path / "runs", tmp_path / "report", timed=False)[1]
+    assert ["TEXT", "edits", "Editor", f"{f:.2f}"] in [line.split() for line in lines]
 
 
 def test_words_of_a_validation_that_training_lacks_are_read(tmp_path):
