@@ -296,12 +296,34 @@ def test_a_sweep_practises_from_its_own_imitation(folder, tmp_path):
     assert [command.split()[1] for command in result.commands] == ["fit", "practise", "evaluate"]
     assert read_cell(sweep.out / imitated.name).updates == 20
     assert finished(practised, sweep.out)
+    assert result.sources == Dataset(folder / "free").hashes("sources", "train")
+    cell = sweep.out / practised.name / "cell.json"
+    said = json.loads(cell.read_text())
+    cell.write_text(json.dumps(said | {"sources": dict.fromkeys(said["sources"], "0" * 64)}))
+    with pytest.raises(FolderConflict, match="run on other data than is now in .*/free"):
+        finished(practised, sweep.out)
+    del said["sources"]  # as in older results
+    cell.write_text(json.dumps(said))
+    assert finished(practised, sweep.out)
     path.write_text(SWEEP.format(root=folder).replace("samples = 2", "samples = 3"))
     with pytest.raises(FolderConflict, match="existing practice .*'samples': 2.*requested"):
         finished(read_sweep(path, tmp_path / "sweep").cells[1], sweep.out)
     path.write_text(SWEEP.format(root=folder).replace('label = "practised"', ""))
     with pytest.raises(BadData, match="practise: it needs a label"):
         read_sweep(path)
+
+
+def test_free_sources_that_are_missing_are_named_before_anything_is_trained(folder, tmp_path, invoke):
+    path = tmp_path / "practice.toml"
+    text = SWEEP.format(root=folder).replace(f'"{folder}/free"', '"gone"\nbuild = "aegen sources aor --out gone"')
+    path.write_text(text)
+    words = ["sweep", path, "--out", tmp_path / "sweep"]
+    told = invoke(*words, module="trainer", check=2).stderr
+    assert told == "Error: gone: no finished dataset; build it with: aegen sources aor --out gone\n"
+    assert invoke(*words, "--plan", module="trainer").stdout.splitlines()[0] == "aegen sources aor --out gone"
+    assert not (tmp_path / "sweep").exists()
+    path.write_text(text.replace('"gone"', '"s3://me:password@gone"'))
+    assert "a password in the URL would be seen" in invoke(*words, module="trainer", check=2).stderr
 
 
 def test_cells_that_begin_with_the_same_run_take_turns(folder, tmp_path):

@@ -168,6 +168,10 @@ def check_comparable(records: list[Record]) -> list[Record]:
         for what in ("preset", "settings", "data", "practice"):
             if getattr(first, what) != getattr(one, what):
                 raise BadData(f"{first.name} and {one.name} differ in their {what}: report them separately")
+        if one.sources:  # older results do not say
+            if (first.sources or one.sources) != one.sources:
+                raise BadData(f"{first.name} and {one.name} differ in their sources: report them separately")
+            seen[same] = one
         if seen.setdefault((*same, one.seed), one) is not one:
             raise BadData(f"{one.name}: duplicate seed {one.seed}: report the folders separately")
     return records

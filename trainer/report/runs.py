@@ -109,6 +109,7 @@ def as_cell(run: RunFolder, split: Measured, evaluation: Evaluated) -> CellResul
         threads=0,
         versions={package: version for package, version in about.versions.items() if isinstance(version, str)},
         data=(files if isinstance(files, dict) else {}) | evaluation.files,
+        sources=about.sources,
         max_steps=contract.max_steps,
         scores=evaluation.scores,
         games=evaluation.pairs,
@@ -159,7 +160,7 @@ def told_apart(
         return one.task, one.metric, one.design, one.model, one.ta, one.label, one.split
 
     def same(one: CellResult) -> tuple[object, ...]:
-        return one.preset, one.settings, one.data, one.practice
+        return one.preset, one.settings, one.data, one.practice, one.sources
 
     def clash(one: CellResult, two: CellResult) -> bool:
         return one.seed == two.seed or same(one) != same(two)

@@ -133,6 +133,7 @@ def train_cell(job: CellJob, out: Path, reporter: Reporter) -> CellResult:
         threads=job.threads,
         versions=about.versions,
         data=about.data["files"] | evaluation["files"],
+        sources=about.sources,
         max_steps=about.contract.max_steps,
         scores=convert(evaluation, Evaluation, out).scores,
         games=evaluation["pairs"],

@@ -187,6 +187,13 @@ class GridCell(Struct, frozen=True):
         return replace(self, label=labelled(self.dataset, self.variants), practise=None) if self.practise else self
 
     @property
+    def free(self) -> SweepDataset | None:
+        """The sources without targets that it practises on."""
+        if not self.practise or not self.practise.sources:
+            return None
+        return SweepDataset(self.dataset.task, self.practise.sources, self.practise.build)
+
+    @property
     def name(self) -> str:
         """Its folder below that of the sweep."""
         label = f",{self.label.replace(' ', '-')}" if self.label else ""
@@ -259,8 +266,9 @@ class Sweep(Struct, frozen=True):
         return replace(self, cells=tuple(cell for cell in self.cells if any(word in cell.name for word in words)))
 
     def missing(self) -> list[SweepDataset]:
-        """The datasets that have to be built first."""
-        found = {cell.dataset.path: cell.dataset for cell in self.cells}
+        """The datasets that have to be built first, in this order."""
+        used = (dataset for cell in self.cells for dataset in (cell.dataset, cell.free) if dataset)
+        found = {dataset.path: dataset for dataset in used}
         return [dataset for dataset in found.values() if dataset.is_local and not dataset.is_built]
 
 
@@ -268,8 +276,8 @@ def read_sweep(path: Path, out: Path | None = None, seeds: tuple[int, ...] = (),
     """The sweep of a file. ``seeds`` replaces all seeds; ``preset_name`` replaces the file's preset, not a grid's."""
     values = read_values(path)
     file = convert(values | ({"preset": preset_name} if preset_name else {}), SweepFile, path)
-    for dataset in file.data:
-        check_url(dataset.path)
+    for place in (*(dataset.path for dataset in file.data), *(g.practise.sources for g in file.grid if g.practise)):
+        check_url(place)
     cells: list[GridCell] = []
     for number, grid in enumerate(file.grid):
         try:

@@ -56,6 +56,7 @@ class CellResult(Struct, frozen=True, kw_only=True):
     versions: dict[str, str] = {}
 
     data: dict[str, str]  # shard -> SHA-256
+    sources: dict[str, str] = {}  # the same of the sources without targets; empty in results of before it was recorded
     max_steps: Count
     scores: dict[Measure, Percent]
     games: Count

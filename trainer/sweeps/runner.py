@@ -41,10 +41,11 @@ def finished(cell: GridCell, out: Path) -> bool:
             raise FolderConflict(
                 f"{folder}: existing {name} {existing[name]!r}, requested {value!r}; choose another --out"
             )
-    if cell.dataset.is_built:
-        current = {name: shard.sha256 for name, shard in Dataset(cell.dataset.path).shards.items()}
-        if not result.data.items() <= current.items():
-            raise FolderConflict(f"{folder}: it was run on other data than is now in {cell.dataset.path}")
+    for dataset, files in ((cell.dataset, result.data), (cell.free, result.sources)):
+        if dataset and dataset.is_built:
+            current = {name: shard.sha256 for name, shard in Dataset(dataset.path).shards.items()}
+            if not files.items() <= current.items():
+                raise FolderConflict(f"{folder}: it was run on other data than is now in {dataset.path}")
     return True
 
 

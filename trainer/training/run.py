@@ -102,6 +102,11 @@ class Description:
         return find_model(self.config.model).read_settings(self.config)
 
     @property
+    def sources(self) -> dict[str, str]:
+        """SHA-256 of the shards of sources without targets that it practised on."""
+        return convert((self.practice or {}).get("sources", {}), dict[str, str], "practice")
+
+    @property
     def stages(self) -> list[dict[str, Any]]:
         """How the networks of a model with a recipe of its own were trained, one after the other; else empty."""
         with torch.device("meta"):

@@ -258,6 +258,20 @@ def test_only_seeds_are_averaged(known):
             collect(known)
 
 
+def test_free_sources_are_the_same_where_they_are_known(tmp_path):
+    """Older results do not say which they were."""
+    practice = {"label": "practised", "practice": {"sources": "free"}}
+    for seed, digest in enumerate((None, "0", None, "0", "1")):
+        known = {} if digest is None else {"sources": {"sources/train": digest * 64}}
+        cell = written(f"p/{seed}", "planner", True, seed, {"equation": 9.0}, tmp_path / "runs", **practice, **known)
+    with pytest.raises(BadData, match="p/3 and p/4 differ in their sources"):
+        collect(tmp_path / "runs")
+    shutil.rmtree(cell)
+    report(tmp_path / "runs", tmp_path, timed=False)
+    assert f"{'0' * 64}  sources/train" in (tmp_path / "report.md").read_text()
+    assert collect(tmp_path / "results.json").records[1].sources
+
+
 def test_the_longest_games_of_both_metrics_are_said(tmp_path):
     for metric, steps in (("span", 6), ("levenshtein", 31)):
         said = {"metric": metric, "usual": metric == "span", "max_steps": steps}
