@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from aegen.dataset.folder import Folder
 from aegen.engines.local import Local
 from aegen.pairs.importing import Import
 from aegen.pairs.spec import Spec
+from tests.hub import Hub
 from tests.trainer.runs import QUIET, Stop, Stopper, same, story, weights
 from trainer.agents.evaluation import evaluate_run
 from trainer.core.errors import BadData, FolderConflict, InvalidConfig
@@ -177,6 +179,17 @@ def test_a_run_is_not_mistaken_for_another(folder, practised, tmp_path):
     with pytest.raises(FolderConflict, match="an agent that practised, not one that imitated"):
         config = Description.read(practised / "config.json").config
         trainer.fit(folder / "aor", config=config, out=practised, resume=True, **QUIET)
+
+
+def test_an_agent_on_the_hub_practises(folder, tmp_path, run):
+    given = ["--data", folder / "aor", "--rounds", 1, "--samples", 2, "--updates", 2]
+    with Hub() as hub:
+        env = os.environ | hub.settings(tmp_path / "home")
+        run("publish", folder / "start", "--to", "hf://org/start", module="trainer", env=env)
+        run("practise", "org/start", "--out", tmp_path / "out", *given, module="trainer", env=env)
+    assert json.loads((tmp_path / "out/config.json").read_text())["data"]["begun"] == "hf://org/start"
+    practise(folder, tmp_path / "same", sources=None, rounds=1, samples=2, updates=2)
+    assert same(weights(tmp_path / "out"), weights(tmp_path / "same"))
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ def practise(
 ) -> Run:
     """Let the agent of ``run`` practise, into the folder ``out``: play, keep what wins, learn from it, again.
 
+    ``run`` is a run folder, a published folder, or a hub id (``org/name``).
     Settings are the fields of :class:`trainer.training.practise.Request`: ``sources``, ``data``, ``rounds``,
     ``samples``, ``updates``, ``corrections`` and ``seed``.
 

@@ -25,8 +25,6 @@ from trainer.core.format import SplitName, detokenize, tokenize
 from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset
 from trainer.data.encode import Pairs, load_pairs
-from trainer.data.hub import HubFiles, hub_id
-from trainer.data.places import check_url
 from trainer.game.marks import of_edit
 from trainer.game.moves import Move, read_moves
 from trainer.game.play import GameStep, Observer, ending, play, score
@@ -34,7 +32,7 @@ from trainer.game.rules import rules_of
 from trainer.models.policy import Policy
 from trainer.models.zoo import count_parameters, make_model
 from trainer.training.checkpoint import load_checkpoint, load_weights, most_bytes
-from trainer.training.run import BEST, CONFIG, PUBLISHED, Description
+from trainer.training.run import BEST, CONFIG, PUBLISHED, Description, find_folder
 
 WEIGHTS = (PUBLISHED, BEST)
 CELLS = 1 << 22  # tokens of texts that are edited together, padding included
@@ -248,20 +246,3 @@ def by_size(lengths: Sequence[int]) -> Iterator[list[int]]:
         group.append(row)
     if group:
         yield group
-
-
-def find_folder(where: str) -> Path:
-    """The local folder of a run, downloaded from the hub where it is a hub id."""
-    path = Path(where)
-    if path.is_dir():
-        return path
-    check_url(where)
-    name = hub_id(where)
-    if not name:
-        raise BadData(f"{where}: no such run folder")
-    files = HubFiles(where, name, "model")
-    try:
-        files.fetch(CONFIG)
-        return files.fetch(PUBLISHED).parent
-    except FileNotFoundError as error:
-        raise BadData(f"{error}: not a published agent") from None

@@ -134,7 +134,7 @@ def tell(result: Result, out: Path, as_json: bool) -> None:
 
 
 @main.command()
-@click.argument("run", type=FOLDER)
+@click.argument("run", shell_complete=folders)
 @click.option("--out", type=FOLDER, required=True, help="Folder of the run that practises.")
 @click.option("--sources", shell_complete=folders, help="Dataset of sources without targets to play as well.")
 @click.option("--data", help="Demonstrations; default: the dataset that RUN was trained on.")
@@ -170,7 +170,7 @@ def tell(result: Result, out: Path, as_json: bool) -> None:
 @json_option
 def practise(
     *,
-    run: Path,
+    run: str,
     out: Path,
     resume: bool,
     save_every: int,
@@ -179,7 +179,8 @@ def practise(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Let the agent of RUN practise: play by sampling, keep the games that win, learn from them, again.
+    """Let the agent of RUN, a run folder or a hub id, practise: play by sampling, keep the games that win, learn
+    from them, again.
 
     The reward is looked at in training only; the agent that comes of it plays as any other.
 

@@ -24,6 +24,7 @@ from trainer.data.contract import Contract
 from trainer.data.dataset import Dataset
 from trainer.data.demonstrations import check_held_out, load_held_out
 from trainer.data.encode import load_pairs
+from trainer.data.hub import SCHEME, hub_id
 from trainer.data.sources import Sources, load_sources, playable
 from trainer.models.zoo import build_model, count_parameters, find_model, open_demonstrations
 from trainer.training.checkpoint import load_checkpoint, load_weights, most_bytes, save_checkpoint
@@ -31,7 +32,7 @@ from trainer.training.events import Events
 from trainer.training.fit import Result, check_out
 from trainer.training.loop import Loop
 from trainer.training.rounds import Practice, PracticeSampler
-from trainer.training.run import BEST, CONFIG, PUBLISHED, Description, RunFolder
+from trainer.training.run import BEST, CONFIG, PUBLISHED, Description, RunFolder, find_folder
 from trainer.training.validation import Validation
 
 EPOCHS = MANY  # the updates run out first
@@ -96,7 +97,7 @@ def practise_run(
     save_every: int = 1000,
     reporter: Reporter | None = None,
 ) -> Result:
-    """Practise from the best weights of a run into a new run folder, or resume that."""
+    """Practise from the best weights of a run, or of a published agent, into a new run folder, or resume that."""
     check_out(Path(out))
     if Path(out).resolve() == Path(start).resolve():
         raise InvalidConfig(f"{out}: the run to begin with; choose another folder for the practised one")
@@ -106,7 +107,7 @@ def practise_run(
         if runtime.world > 1:
             raise InvalidConfig("practice plays in one process; run it without torchrun")
         run.hold()
-        loop, parameters = _prepare(Path(start), run, request, runtime, reporter, resume, save_every)
+        loop, parameters = _prepare(str(start), run, request, runtime, reporter, resume, save_every)
         before = (loop.position.seconds, loop.position.cpu_seconds)
         with Events(run.path, loop.position.epoch) as events, Interrupt(True) as stop:
             loop.on_epoch = events.add
@@ -119,7 +120,7 @@ def practise_run(
 
 
 def _prepare(
-    start: Path,
+    start: str,
     run: RunFolder,
     request: Request,
     runtime: Runtime,
@@ -128,11 +129,12 @@ def _prepare(
     save_every: int,
 ) -> tuple[PracticeLoop, int]:
     """The loop at its first position, or where the run stopped, and the number of parameters."""
-    begun = Description.read(start / CONFIG)
+    folder = find_folder(start)
+    begun = Description.read(folder / CONFIG)
     if not find_model(begun.config.model).practises:
         raise InvalidConfig(f"{start}: {begun.config.model} cannot practise: it does not sample its actions")
     contract, knowledge = begun.contract, begun.knowledge
-    weights = [start / name for name in (BEST, PUBLISHED) if (start / name).exists()]
+    weights = [folder / name for name in (BEST, PUBLISHED) if (folder / name).exists()]
     if not weights:
         raise BadData(f"{start}: no weights yet; the first validation writes them")
     dataset = Dataset(request.data or begun.dataset)
@@ -140,14 +142,15 @@ def _prepare(
     if data.contract != contract:
         raise BadData(f"{dataset.where}: not the demonstrations that {start} was trained on")
     check_held_out(dataset, contract)
-    played = find_sources(dataset, Dataset(request.sources) if request.sources else None, contract)
+    free = Dataset(request.sources) if request.sources else None
+    played = find_sources(dataset, free, contract)
     practice = Practice(
         rounds=request.rounds,
         samples=request.samples,
-        updates=request.updates or default_updates(start, begun.config, played),
+        updates=request.updates or default_updates(folder, begun.config, played),
         corrections=request.corrections,
         start=digest(weights[0]),
-        sources=Dataset(request.sources).hashes("sources", "train") if request.sources else {},
+        sources=free.hashes("sources", "train") if free else {},
     )
     seed = begun.config.seed if request.seed is None else request.seed
     updates = practice.rounds * practice.updates
@@ -159,7 +162,8 @@ def _prepare(
     load_weights(model, load_checkpoint(weights[0], most_bytes(model))[0], weights[0])
     # Only now: bad data must not leave a run behind that cannot be resumed.
     described = Description.make(config, data, parameters, knowledge, plain(practice))
-    places = {"begun": str(start), "sources": str(request.sources or "")}
+    name = hub_id(start)
+    places = {"begun": f"{SCHEME}{name}" if name else start, "sources": free.where if free else ""}
     resumes = run.begin(dataclass_replace(described, data=described.data | places), resume)
     sampler = PracticeSampler(model, data, config, practice, played, run.path, runtime, reporter)
     loop = PracticeLoop(

@@ -28,7 +28,8 @@ from trainer.core.locks import lock
 from trainer.core.records import convert, decode, plain
 from trainer.data.contract import Contract
 from trainer.data.demonstrations import Demonstrations
-from trainer.data.hub import SCHEME, hub_id
+from trainer.data.hub import SCHEME, HubFiles, hub_id
+from trainer.data.places import check_url
 from trainer.models.planner.model import Planner
 from trainer.models.policy import Knowledge
 from trainer.models.zoo import find_model, make_model
@@ -178,6 +179,23 @@ def is_folder(path: str) -> bool:
         return bool(path) and "://" not in path and Path(path).is_dir()
     except OSError:  # not a valid file name
         return False
+
+
+def find_folder(where: str) -> Path:
+    """The local folder of a run, downloaded from the hub where it is a hub id."""
+    path = Path(where)
+    if path.is_dir():
+        return path
+    check_url(where)
+    name = hub_id(where)
+    if not name:
+        raise BadData(f"{where}: no such run folder")
+    files = HubFiles(where, name, "model")
+    try:
+        files.fetch(CONFIG)
+        return files.fetch(PUBLISHED).parent
+    except FileNotFoundError as error:
+        raise BadData(f"{error}: not a published agent") from None
 
 
 class RunFolder:
