@@ -41,7 +41,7 @@ class Block(NamedTuple):
 def blocks(name: str) -> Iterator[Block]:
     """The blocks of a page, from top to bottom."""
     page = (ROOT / name).read_text(encoding="utf-8")
-    pattern = r"(?:^<!-- not run: (.+) -->\n\n?)?^```(\w*)[^\n]*\n(.*?)^```"
+    pattern = r"(?:^<!-- not run: (.+?) -->\n\n?)?^```(\w*)[^\n]*\n(.*?)^```"
     for found in re.finditer(pattern, page, flags=re.DOTALL | re.MULTILINE):
         yield Block(f"{name}:{page.count(chr(10), 0, found.start(2)) + 1}", found[2], found[3], found[1] or "")
 
