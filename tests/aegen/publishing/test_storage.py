@@ -14,11 +14,11 @@ from aegen.pipeline import build as pipeline
 from aegen.publishing.publish import Target, publish
 from aegen.publishing.pull import pull
 from tests.aegen.publishing.test_publish import files
-from trainer.agents.agent import find_folder
 from trainer.core.errors import BadData as BadShards
 from trainer.core.format import STEP_COLUMNS
 from trainer.data.dataset import Dataset
 from trainer.publishing.publish import publish as publish_agent
+from trainer.training.run import find_folder
 
 
 @pytest.fixture(scope="module")
