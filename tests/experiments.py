@@ -44,7 +44,8 @@ def _lines() -> Iterator[str]:
         yield f"| {name} | {cell.seed} | {cell.updates:,} | {cell.cpu_seconds / 60:.0f} |".replace("*", r"\*")
     yield "\n## What the paper claims\n"
     for claim in claims(main, timing):
-        yield f"- **{claim.text}.** {claim.found()}".replace("AR*", r"AR\*")
+        lines = [f"- **{claim.text}**: {claim.verdict}.", *(f"    - {line}" for line in claim.details)]
+        yield from (line.replace("AR*", r"AR\*") for line in lines)
     if not claims(main, timing):
         yield "No claim can be judged yet: each compares two agents, and one was run."
     if timing:

@@ -43,7 +43,7 @@ class Comparison:
 
     def __str__(self) -> str:
         if self.ahead is None or self.behind is None:
-            return self.name
+            return self.name.rstrip(":")
         return f"{self.name} {self.ahead:.2f} against {self.behind:.2f}{self.unit}"
 
 
@@ -54,19 +54,27 @@ class Claim:
     text: str
     comparisons: tuple[Comparison, ...]
 
-    def found(self) -> str:
-        """Its figures.
+    @property
+    def verdict(self) -> str:
+        """In how many of the comparisons that were run it holds.
 
-        >>> Claim("TA helps", (Comparison("AOR, AR:", 2.0, 1.0), Comparison("AES, AR:", None, None))).found()
-        'As in the paper: AOR, AR: 2.00 against 1.00. Not run: AES, AR.'
+        >>> Claim("TA helps", (Comparison("AOR, AR:", 2.0, 1.0), Comparison("AES, AR:", None, None))).verdict
+        '1 of 1, 1 not run'
         """
-        parts = []
-        for holds, words in ((True, "As in the paper"), (False, "Not so here")):
-            if found := [str(one) for one in self.comparisons if one.holds is holds]:
-                parts.append(f"{words}: {'; '.join(found)}.")
-        if left := [one.name.rstrip(":") for one in self.comparisons if one.holds is None]:
-            parts.append(f"Not run: {'; '.join(left)}.")
-        return " ".join(parts)
+        found = [one.holds for one in self.comparisons]
+        left = found.count(None)
+        return f"{found.count(True)} of {len(found) - left}" + (f", {left} not run" if left else "")
+
+    @property
+    def details(self) -> list[str]:
+        """Its figures: those as in the paper, the others, and what was not run.
+
+        >>> Claim("TA helps", (Comparison("AOR, AR:", 2.0, 1.0), Comparison("AES, AR:", None, None))).details
+        ['As in the paper: AOR, AR: 2.00 against 1.00.', 'Not run: AES, AR.']
+        """
+        kinds = {True: "As in the paper", False: "Not so here", None: "Not run"}
+        found = {words: [str(one) for one in self.comparisons if one.holds is holds] for holds, words in kinds.items()}
+        return [f"{words}: {'; '.join(several)}." for words, several in found.items() if several]
 
 
 class Accuracies:

@@ -27,7 +27,8 @@ def test_agents_and_augmentation(tmp_path):
     assert said(best, "AOR, NAR* + TA and AR +") == (False, 62.0, 63.0)
     assert said(best, "AOR, NAR* + TA and AR* +") == (None, 62.0, None)  # labelled, and not a test
     assert said(helped, "AOR, NAR*:") == (True, 62.0, 61.0)
-    assert "As in the paper: AOR, NAR*: 62.00 against 61.00. Not run: AOR, AR;" in helped.found()
+    assert helped.details[0] == "As in the paper: AOR, NAR*: 62.00 against 61.00."
+    assert helped.details[1].startswith("Not run: AOR, AR; ") and helped.verdict == "1 of 1, 11 not run"
     assert len(found(tmp_path)) == 2  # claims of which nothing was run are not shown
 
 
@@ -53,9 +54,10 @@ def test_times_are_of_an_action_and_of_a_text(tmp_path):
     agents = {"ar-star": Times(20.0, 90.0), "nar-star": Times(10.0, 100.0)}
     timing = {"aor": TaskTiming(agents, Times(2.0, 0.9), 8, 1)}
     claim = found(tmp_path, timing)["NAR* needs less time than AR*"]
-    assert claim.found() == (
-        "As in the paper: AOR, an action: 20.00 against 10.00 µs. Not so here: AOR, a text: 90.00 against 100.00 µs."
-    )
+    assert claim.verdict == "1 of 2" and claim.details == [
+        "As in the paper: AOR, an action: 20.00 against 10.00 µs.",
+        "Not so here: AOR, a text: 90.00 against 100.00 µs.",
+    ]
 
 
 def test_replacements_are_compared_group_by_group(tmp_path):
