@@ -87,7 +87,7 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
             goal = contract.goal
             if goal is None and reward == "goal":
                 advice = 'build it again, or use reward="target"'
-                raise InvalidSpec(f"{folder}: its shards do not say what winning is; {advice}")
+                raise InvalidSpec(f"{folder}: its shards define no goal; {advice}")
             self.game = Environment(contract.design, contract.writable, contract.max_state)
             known = contract.state_tokens
             self.max_steps = max_steps or contract.max_steps
@@ -95,7 +95,7 @@ class EditGame(gymnasium.Env[Observation, npt.NDArray[np.int64]]):  # type: igno
             raise InvalidSpec(f"split={split}: no pairs to play")
         self.wins = goal if goal and reward == "goal" else Goal("target")
         if reward == "share" and goal and goal.wins != "target":
-            raise InvalidSpec("reward=share: texts alone pay a share; an equation holds or it does not")
+            raise InvalidSpec("reward=share is for text; an equation holds or it does not")
         self.pays_share = reward == "share"
         slots = self.game.design.slots
         places = [position(index) for index in range(self.game.max_state + 1)]

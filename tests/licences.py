@@ -21,7 +21,7 @@ EXCEPTIONS = {
 HEAD = """# Licences
 
 Of every package in `constraints.txt`, as the package states it; aegen is under the MIT licence and ships none of them.
-All are permissive (or, as the MPL, bind only their own files) but for these:
+All are permissive (or, as the MPL, bind only their own files) except these:
 
 {exceptions}
 

@@ -150,7 +150,7 @@ def others(folder):
         ("aec", "field task is 'aec', the agent expects 'aor'"),
         ("large", "the agent can read none of 2 sources"),
         ("aor", "no sources/train shards"),
-        ("none", "not a finished dataset"),
+        ("none", "no such folder"),
     ],
 )
 def test_sources_that_do_not_fit_are_refused_and_nothing_is_lost(others, tmp_path, name, message, invoke):
@@ -164,7 +164,7 @@ def test_a_dataset_without_a_reward_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("aegen.pipeline.generated.goal_of", lambda *given: None)
     pipeline.build(Spec("aor", 10, 4, 60), Folder(tmp_path / "aor"), Local())
     trainer.fit(tmp_path / "aor", out=tmp_path / "start", model="planner", view="scripts", updates=2, **QUIET)
-    with pytest.raises(BadData, match="no reward: its shards do not say what winning is"):
+    with pytest.raises(BadData, match="no reward: its shards define no goal"):
         trainer.practise(tmp_path / "start", out=tmp_path / "out", **QUIET)
     assert not (tmp_path / "out").exists()
 
@@ -313,7 +313,7 @@ def test_a_sweep_practises_from_its_own_imitation(folder, tmp_path):
     cell = sweep.out / practised.name / "cell.json"
     said = json.loads(cell.read_text())
     cell.write_text(json.dumps(said | {"sources": dict.fromkeys(said["sources"], "0" * 64)}))
-    with pytest.raises(FolderConflict, match="run on other data than is now in .*/free"):
+    with pytest.raises(FolderConflict, match="was run on other data than .*/free holds now"):
         finished(practised, sweep.out)
     del said["sources"]  # as in older results
     cell.write_text(json.dumps(said))
@@ -322,7 +322,7 @@ def test_a_sweep_practises_from_its_own_imitation(folder, tmp_path):
     with pytest.raises(FolderConflict, match="existing practice .*'samples': 2.*requested"):
         finished(read_sweep(path, tmp_path / "sweep").cells[1], sweep.out)
     path.write_text(SWEEP.format(root=folder).replace('label = "practised"', ""))
-    with pytest.raises(BadData, match="practise: it needs a label"):
+    with pytest.raises(BadData, match="practise: requires a label"):
         read_sweep(path)
 
 
@@ -336,7 +336,7 @@ def test_free_sources_that_are_missing_are_named_before_anything_is_trained(fold
     assert invoke(*words, "--plan", module="trainer").stdout.splitlines()[0] == "aegen sources aor --out gone"
     assert not (tmp_path / "sweep").exists()
     path.write_text(text.replace('"gone"', '"s3://me:password@gone"'))
-    assert "a password in the URL would be seen" in invoke(*words, module="trainer", check=2).stderr
+    assert "a password in the URL would be visible" in invoke(*words, module="trainer", check=2).stderr
 
 
 def test_cells_that_begin_with_the_same_run_take_turns(folder, tmp_path):

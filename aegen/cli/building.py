@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from aegen.files.places import Remote
 
 
-@main.command(cls=also_taking("--split", "--split-by"))
+@main.command(short_help="Generate the pairs of a benchmark.", cls=also_taking("--split", "--split-by"))
 @spec_options
 @place_option
 @engine_options
@@ -63,14 +63,14 @@ apart_option = click.option(
 )
 
 
-@main.command()
+@main.command(short_help="Generate sources without targets, for practice.")
 @equation_options
 @apart_option
 @out_option
 @json_option
 @report
 def sources(out: Path, apart_from: Path | None, **settings: Any) -> tuple[Manifest, bool]:
-    """Generate sources without targets, each once, for an agent to practise on: TASK is aor, aes or aec.
+    """Generate distinct sources without targets, for `trainer practise`: TASK is aor, aes or aec.
 
     \b
     Example: aegen sources aor --n 10 --l 5 --d 30000 --seed 1 --apart-from aor --out free
@@ -83,7 +83,7 @@ def sources(out: Path, apart_from: Path | None, **settings: Any) -> tuple[Manife
     return pipeline.sources(Spec(**settings), Folder(out), Folder(apart_from) if apart_from else None, bar)
 
 
-@main.command(cls=also_taking("--split", "--split-by"))
+@main.command(short_help="Build a complete benchmark: pairs, TG, TA, card.", cls=also_taking("--split", "--split-by"))
 @spec_options
 @expert_options
 @augment_options
@@ -124,7 +124,7 @@ def build(
         return pipeline.build(spec, folder, started, bar, expert, augmentation)
 
 
-@main.command(cls=also_taking("--split", "--split-by"))
+@main.command(short_help="Estimate the size and cost of a build.", cls=also_taking("--split", "--split-by"))
 @spec_options
 @expert_options
 @augment_options
@@ -167,7 +167,9 @@ def plan(
         click.echo(line)
 
 
-@main.command(name="import", cls=also_taking("--split", "--ratio"))
+@main.command(
+    short_help="Import text pairs from files or `datasets`.", name="import", cls=also_taking("--split", "--ratio")
+)
 @click.argument("paths", nargs=-1, required=True, type=FOLDER)
 @setting(
     IMPORT,
@@ -178,7 +180,7 @@ def plan(
 @setting(IMPORT, "--task", str, "Task that sets metric, design and rules: text, aor, aes or aec.")
 @setting(IMPORT, "--tokens", str, "Tokens: words (separated by single spaces) or chars.")
 @click.option("--ratio", help="Per cent of train, validation and test; default: the splits of the input, or 70/15/15.")
-@setting(IMPORT, "--split-by", str, "No two splits share a source, target or pair.")
+@setting(IMPORT, "--split-by", str, "What splits must not share: source, target or pair.")
 @setting(IMPORT, "--source-column", str, "Column of the source texts.")
 @setting(IMPORT, "--target-column", str, "Column of the target texts.")
 @setting(IMPORT, "--annotator", int, "M2: use the corrections of this annotator.")
@@ -186,16 +188,16 @@ def plan(
 @setting(IMPORT, "--max-tokens", int, "Maximum number of tokens per text.")
 @shard_option
 @click.option("--skip-bad", is_flag=True, help="Skip invalid pairs and print their number.")
-@click.option("--sources-only", is_flag=True, help="Import sources without targets, each once, to practise on.")
+@click.option("--sources-only", is_flag=True, help="Import distinct sources without targets, for `trainer practise`.")
 @apart_option
 @out_option
 @json_option
 @report
 def import_(out: Path, paths: tuple[Path, ...], apart_from: Path | None, **settings: Any) -> tuple[Manifest, bool]:
-    """Import text pairs from files, a folder in the authors' layout, or a `datasets` dataset.
+    """Import text pairs from files, a folder in the authors' layout, or a dataset of the `datasets` library.
 
-    There may be several M2 files. All sentences of SPLIT=FILE go to that split (train, validation or test), those of
-    other files by --ratio.
+    Several M2 files are allowed: SPLIT=FILE puts all of its sentences into that split (train, validation or test);
+    other files are split by --ratio.
 
     \b
     Examples:
@@ -222,7 +224,7 @@ def import_(out: Path, paths: tuple[Path, ...], apart_from: Path | None, **setti
     return done
 
 
-@main.command()
+@main.command(short_help="Write expert trajectories (TG), or tags.")
 @click.argument("folder", type=PLACE)
 @metric_option
 @click.option("--design", help="Action design: insert, edit, span, span2, span3 or tags; default: by task.")
@@ -253,10 +255,10 @@ def trajectories(
         return pipeline.add_demonstrations(dataset, used, started, bar)
 
 
-@main.command()
+@main.command(short_help="Write augmented trajectories (TA).")
 @click.argument("folder", type=PLACE)
 @augment_options
-@click.option("--metric", help="Required to run a custom expert metric.")
+@click.option("--metric", help="Repeat the custom metric (package.module:function) to allow running its code.")
 @click.option("--seed", type=int, show_default="that of the generated pairs; 0 for imports", help="Random seed.")
 @engine_options
 @json_option

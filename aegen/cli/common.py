@@ -192,7 +192,7 @@ spec_options = options(
         type=click.Choice(["source", "paper"]),
         default=Default(SPEC, "split"),
         show_default=True,
-        help="source: no two splits share a source; paper: random.",
+        help="source: no two splits share a source; paper: split at random, as in the paper.",
     ),
     _division,
     _errors,
@@ -227,7 +227,7 @@ expert_options = options(
 )
 augment_options = options(
     setting(AUGMENTATION, "--algorithm", str, "TA as in the paper or in its released code: paper or released."),
-    setting(AUGMENTATION, "--max-edits", int, "Sample the shifted states of a pair with more edits than this."),
+    setting(AUGMENTATION, "--max-edits", int, "With more edits than this, sample the shifted states of a pair."),
     click.option(
         "--max-states",
         type=int,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aegen.dataset.dataset import Dataset
 
 
-@main.command()
+@main.command(short_help="Show pairs, or trajectories step by step.")
 @click.argument("folder", type=SOURCE)
 @click.option("--split", type=click.Choice(SPLITS), default=SPLITS[0], show_default=True, help="Split.")
 @click.option(
@@ -41,7 +41,7 @@ def show(folder: str, split: str, rows: int | None, config: str | None, html: Pa
     FOLDER can also be hf://org/name[@revision] or a URL.
 
     \b
-    Example:
+    Examples:
       aegen show aor --rows 1
       aegen show aor --html aor.html
     """
@@ -100,7 +100,7 @@ def _paint(text: str, kind: str) -> str:
     )
 
 
-@main.command()
+@main.command(short_help="Print the statistics of a dataset.")
 @click.argument("folder", type=SOURCE)
 @click.option("--distinct", is_flag=True, help="Also count distinct training steps; reads every row.")
 @json_option
@@ -131,7 +131,7 @@ def stats(folder: str, distinct: bool, as_json: bool) -> None:
             click.echo(f"  {label:<22}{text}")
 
 
-@main.command()
+@main.command(short_help="Verify a dataset: hashes, schemas, replay.")
 @click.argument("folder", type=SOURCE)
 @workers_option
 @json_option

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aegen.dataset.manifest import Manifest
 
 
-@main.command()
+@main.command(short_help="Render the card of a dataset.")
 @click.argument("folder", type=FOLDER)
 @click.option("--license", "licence", help="Licence of imported texts, as a hub identifier, for example cc-by-4.0.")
 @click.option("--language", help="Language of imported texts, as an ISO 639 code, for example en.")
@@ -43,10 +43,10 @@ def card(folder: Path, licence: str | None, language: str | None, repo: str | No
         written = write_card(dataset, manifest, terms, repository=repository)
     click.echo(f"{', '.join(written)} -> {folder}")
     if not can_draw():
-        click.echo('without pictures, which need matplotlib: pip install "aegen[report]"', err=True)
+        click.echo('without pictures, which need matplotlib: in a clone of aegen, pip install ".[report]"', err=True)
 
 
-@main.command()
+@main.command(short_help="Verify datasets and publish them.")
 @click.argument("folders", nargs=-1, required=True, type=FOLDER)
 @click.option(
     "--to", required=True, help="Destination: hf://org/name, a folder, or a storage URL such as s3://bucket/name."
@@ -54,7 +54,7 @@ def card(folder: Path, licence: str | None, language: str | None, repo: str | No
 @click.option("--private", is_flag=True, help="hf: create the dataset as private.")
 @click.option("--revision", help="hf: branch; default: main.")
 @click.option("--tag", help="hf: tag the commit.")
-@click.option("--force", is_flag=True, help="Replace a dataset of another spec; move an existing tag.")
+@click.option("--force", is_flag=True, help="Replace a dataset with another spec; move an existing tag.")
 @click.option("--dry-run", is_flag=True, help="Verify and list the files; send nothing.")
 @workers_option
 @json_option
@@ -87,7 +87,7 @@ def publish(folders: tuple[Path, ...], dry_run: bool, workers: int | None, as_js
         click.echo(f"{what} {amount} -> {done.to}" + (f" at {done.commit}" if done.commit else ""))
 
 
-@main.command()
+@main.command(short_help="Download a published dataset.")
 @click.argument("source")
 @out_option
 @json_option
@@ -105,7 +105,7 @@ def pull(source: str, out: Path) -> tuple[Manifest, bool]:
     return fetch(source, Folder(out), bar)
 
 
-@main.command()
+@main.command(short_help="Render an index page of several datasets.")
 @click.argument("folders", nargs=-1, required=True, type=FOLDER)
 @click.option("--link", default="{name}", show_default=True, help="Link to each dataset, for example hf://org/{name}.")
 @click.option("--out", type=FOLDER, required=True, help="Output Markdown file.")

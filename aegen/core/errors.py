@@ -42,7 +42,7 @@ class MissingExtra(AegenError):
     @classmethod
     def of(cls, package: str, extra: str) -> MissingExtra:
         """The error that names the extra."""
-        return cls(f'this needs the package {package}: pip install "aegen[{extra}]"')
+        return cls(f'this needs the package {package}: in a clone of aegen, pip install ".[{extra}]"')
 
 
 class Failed(AegenError):

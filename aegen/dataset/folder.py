@@ -61,6 +61,8 @@ class Folder:
                 raise BadData(f"{path}: {file_size(path):,} bytes; expected at most {MAX_MANIFEST:,}")
             raw = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
+            if isinstance(self.path, Path) and not self.path.exists():
+                raise BadData(f"{self.path}: no such folder") from None
             raise BadData(f"{self.path}: no {MANIFEST}, so this is not a finished dataset") from None
         return Manifest.read(raw, path)
 

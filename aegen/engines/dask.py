@@ -234,7 +234,7 @@ def check_installed(client: Any, address: str) -> None:
     there = client.get_versions(packages=["aegen"])
     for name, found in {"the scheduler": there["scheduler"], **there["workers"]}.items():
         if found and found["packages"].get("aegen") is None:
-            raise InvalidSpec(f'--scheduler {address}: {name} lacks aegen: pip install "aegen[cluster]" there')
+            raise InvalidSpec(f"--scheduler {address}: {name} lacks aegen: install it there, from the same clone")
 
 
 @dataclass(frozen=True)

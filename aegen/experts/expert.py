@@ -40,7 +40,7 @@ class Expert:
         The edits of an equation are known beforehand; of a text we know only what its metric can do at all.
         """
         if self.metric == "span" and task in ("aor", "aec"):
-            raise InvalidSpec(f"metric span is made for parentheses, and {task} has none")
+            raise InvalidSpec(f"metric span requires parentheses, and {task} has none")
         kinds = EDITS.get(self.metric, ())
         if task == "aor":
             kinds = kinds[:1]  # a source lacks tokens, and nothing else
@@ -49,5 +49,5 @@ class Expert:
             removed, added = refused[0]
             raise InvalidSpec(
                 f"design {self.design} cannot express an edit that replaces {removed} tokens by {added}, "
-                f"and for {task} metric {self.metric} needs it"
+                f"which metric {self.metric} requires for {task}"
             )

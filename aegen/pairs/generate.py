@@ -161,9 +161,7 @@ def plan(spec: Spec, engine: Engine, progress: Progress = silent) -> Layout:
                 break
     available = totals[-1]
     if available.sum() < spec.d:
-        raise InvalidSpec(
-            f"d={spec.d:,}: there are exactly {available.sum():,} valid equations for n={spec.n}, l={spec.l}"
-        )
+        raise InvalidSpec(f"d={spec.d:,}: only {available.sum():,} valid equations exist for n={spec.n}, l={spec.l}")
     # Close to the end of a space a split can run dry: the others take over, since no row may change its split.
     sizes = np.minimum(quotas, available)
     for index in range(len(SPLITS)):

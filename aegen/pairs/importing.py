@@ -59,9 +59,9 @@ class Import:
         if self.pairs is None and not self.paths:
             raise InvalidSpec("nothing to import: expected paths or pairs")
         if self.pairs is not None and (self.paths or self.kind != "auto"):
-            raise InvalidSpec("pairs that a program holds have neither paths nor a kind of file")
+            raise InvalidSpec("pairs: cannot be combined with paths or a kind of file")
         if self.task != "text" and self.tokens != "words":
-            raise InvalidSpec(f"tokens={self.tokens}: equations ({self.task}) are made of words")
+            raise InvalidSpec(f"tokens={self.tokens}: task {self.task} requires words")
         if self.sources_only and self.ratio:
             raise InvalidSpec("ratio: sources without targets are for training alone; leave it out")
         _ = self.shares
@@ -73,7 +73,9 @@ class Import:
             return None
         parts = self.ratio.split("/")
         if len(parts) != len(SPLITS) or not all(part.isdecimal() for part in parts) or sum(map(int, parts)) != 100:
-            raise InvalidSpec(f"ratio={self.ratio}: expected three whole numbers that make 100, for example 70/15/15")
+            raise InvalidSpec(
+                f"ratio={self.ratio}: expected three whole numbers that add up to 100, for example 70/15/15"
+            )
         return tuple(map(int, parts))
 
     @property
@@ -108,7 +110,7 @@ class Import:
         if "\0" in text:
             raise BadData(f"{where}: a NUL character")
         if any("\ud800" <= character <= "\udfff" for character in text):
-            raise BadData(f"{where}: not valid UTF-8, or half of a surrogate pair")
+            raise BadData(f"{where}: not valid UTF-8, or an unpaired surrogate")
         if self.task != "text":  # the released equations write == for the paper's =
             text = " ".join("=" if token == "==" else token for token in text.split())
         tokens = tokenize(text, self.tokens)

@@ -293,11 +293,11 @@ def open_reader(wanted: Import) -> Reader:
         plain = wanted.sources_only and len(paths) == 1 and paths[0].is_file() and paths[0].suffix not in SUFFIXES
         kind = "lines" if plain else _guess(paths)
     if kind == "lines" and not wanted.sources_only:
-        raise InvalidSpec("lines has no targets; expected --sources-only, or another kind")
+        raise InvalidSpec("kind=lines has no targets: use --sources-only, or another kind")
     _check_annotator(wanted, kind)
     target_column = wanted.source_column if wanted.sources_only else wanted.target_column
     if any(splits) and kind != "m2":
-        raise InvalidSpec(f"{wanted.paths[0]}: only M2 files can be named by their split, not {kind}")
+        raise InvalidSpec(f"{wanted.paths[0]}: SPLIT=FILE is for M2 files only, not {kind}")
     if len(paths) != (2 if kind == "parallel" else 1) and kind != "m2":
         raise InvalidSpec(f"{kind} takes {'two files' if kind == 'parallel' else 'one path'}, not {len(paths)}")
     match kind:

@@ -60,7 +60,7 @@ class Spec:
         if self.task not in TASKS:
             raise InvalidSpec(f"task={self.task}: expected one of {', '.join(TASKS)}")
         if self.errors > 2 * self.l - 2:
-            raise InvalidSpec(f"errors={self.errors}: the shortest equation of l={self.l} has {2 * self.l - 2} places")
+            raise InvalidSpec(f"errors={self.errors}: expected at most {2 * self.l - 2} for l={self.l}")
         for name, task in (("division", "aes"), ("errors", "aec")):
             if self.task != task and getattr(self, name) != getattr(type(self), name):
                 raise InvalidSpec(f"{name} is an option of {task}, not of {self.task}")
@@ -68,7 +68,9 @@ class Spec:
             raise InvalidSpec(f"variants: {self.task} has one source for each target; expected aes or aec")
         bits = math.log2(2 * self.n - 1) + (self.l - 2) * math.log2(4 * self.n)
         if bits >= 63:
-            raise InvalidSpec(f"n={self.n}, l={self.l}: {bits:,.0f} bits to number the left sides, beyond 63 bits")
+            raise InvalidSpec(
+                f"n={self.n}, l={self.l}: numbering the left sides takes {bits:,.0f} bits, the limit is 63 bits"
+            )
 
     @property
     def quotas(self) -> dict[str, int]:

@@ -9,13 +9,13 @@ import gymnasium
 import numpy as np
 
 import aegen
-import aegen.gym  # registers aegen/Aor-v0, aegen/Aes-v0 and aegen/Aec-v0
+import aegen.gym  # registers aegen/Aor-v0, aegen/Aes-v0, aegen/Aec-v0 and aegen/Text-v0
 
 Player = Callable[[dict[str, str]], np.ndarray]
 
 
 def mean_return(game: gymnasium.Env, player: Player, episodes: int = 50) -> float:
-    """Play ``episodes`` pairs; the reward is 1 for DONE at the goal."""
+    """Play ``episodes`` pairs; the reward is 1 for DONE in a state that wins."""
     total = 0.0
     for episode in range(episodes):
         _, info = game.reset(seed=0, options={"pair": episode})

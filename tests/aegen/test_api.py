@@ -81,7 +81,7 @@ def test_what_is_not_a_pair_is_named(rows, tmp_path):
 def test_no_pairs_and_pairs_of_a_kind_are_refused(tmp_path):
     with pytest.raises(aegen.BadData, match="no pairs"):
         aegen.import_pairs([], out=tmp_path / "mine")
-    with pytest.raises(aegen.InvalidSpec, match="neither paths nor a kind of file"):
+    with pytest.raises(aegen.InvalidSpec, match="cannot be combined with paths or a kind of file"):
         aegen.import_pairs([("a", "b")], out=tmp_path / "mine", kind="csv")
     assert not (tmp_path / "mine").exists()
 

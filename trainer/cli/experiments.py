@@ -10,15 +10,13 @@ from trainer.cli.common import AT_ONCE, FOLDER, device_option, main, preset_opti
 from trainer.report.paper import TITLE
 
 
-@main.command()
+@main.command(short_help="Run a grid of trainings.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--out", type=FOLDER, show_default="from FILE", help="Folder for the runs.")
 @click.option(
     "--seed", "seeds", type=click.IntRange(0), multiple=True, show_default="from FILE", help="Seed; can be repeated."
 )
-@click.option(
-    "--only", multiple=True, metavar="TEXT", help="Run only cells with TEXT in their name, or with any of several."
-)
+@click.option("--only", multiple=True, metavar="TEXT", help="Run only cells whose name contains TEXT; may be repeated.")
 @preset_option(None, "from FILE")
 @click.option("--jobs", type=AT_ONCE, default=1, show_default=True, help="Cells to run at the same time.")
 @click.option("--plan", is_flag=True, help="List the cells and the commands that build missing data; run nothing.")
@@ -40,7 +38,7 @@ def sweep(
     Finished cells are skipped; rerun the command to resume a sweep.
 
     \b
-    Example:
+    Examples:
       trainer sweep cards/sweeps/main.toml --plan
       trainer sweep cards/sweeps/main.toml --jobs 2 --seed 0
       trainer sweep cards/sweeps/main.toml --only aes-span-span/nar-star+ta
@@ -58,20 +56,20 @@ def sweep(
         click.echo(f"{'done' if finished(cell, requested.out) else 'open'}  {cell.name}")
 
 
-@main.command()
+@main.command(short_help="Write tables and figures beside the paper's.")
 @click.argument("runs", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
 @click.option("--out", type=FOLDER, required=True, help="Folder for the report.")
 @click.option("--title", default=TITLE, show_default=True, help="Title of the report.")
 @click.option("--timing/--no-timing", default=True, show_default=True, help="Measure the inference time of AR*, NAR*.")
 @threads_option
 def report(runs: tuple[Path, ...], out: Path, title: str, timing: bool, threads: int | None) -> None:
-    """Write tables and figures of RUNS beside the paper's: folders of sweeps or of evaluated runs, or results.json of
-    earlier reports.
+    """Report RUNS beside the paper's results, in tables and figures.
 
-    A cell that several of them have is taken from the first.
+    RUNS are folders of sweeps or of evaluated runs, or results.json of earlier reports. A cell that several of them
+    have is taken from the first.
 
     \b
-    Example:
+    Examples:
       trainer report runs/paper --out report
       trainer report runs/more report/results.json --out report
     """

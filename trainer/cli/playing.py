@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from trainer.agents.lines import Edited
 
 
-@main.command()
+@main.command(short_help="Measure the accuracy of an agent.")
 @click.argument("run", shell_complete=folders)
 @click.option("--data", shell_complete=folders, show_default="the dataset of the run", help="Dataset to play.")
 @click.option(
@@ -65,11 +65,11 @@ def evaluate(
 ) -> None:
     """Measure the accuracy of the agent in RUN, a run folder or a hub id, on a split.
 
-    Of text also precision, recall and F0.5 of its edits (MaxMatch), against those of the annotators of
-    the dataset or of the file --m2, or else those that lead to the targets.
+    For text it also reports precision, recall and F0.5 of the edits (MaxMatch), against those of the annotators
+    of the dataset or of --m2, otherwise against the edits that lead to the targets.
 
     \b
-    Example:
+    Examples:
       trainer evaluate runs/aor --split test
       trainer evaluate runs/gec --m2 wi.dev.m2
     """
@@ -78,7 +78,7 @@ def evaluate(
     use_threads(threads)
     if m2:
         if data or given("split"):
-            raise InvalidConfig("--m2 names what to play: leave --data and --split out")
+            raise InvalidConfig("--m2 cannot be combined with --data or --split")
         result = evaluate_m2(run, m2, device, limit or 0, edits_per_round)
         if as_json:
             click.echo(json.dumps(result))
@@ -107,7 +107,7 @@ def evaluate(
     click.echo(f"games per second   {result['pairs_per_second']:>10,.0f}")
 
 
-@main.command()
+@main.command(short_help="Score two baselines for text, without training.")
 @click.argument("data", shell_complete=folders)
 @click.option(
     "--split",
@@ -120,20 +120,20 @@ def evaluate(
 @click.option("--limit", type=click.IntRange(1), show_default="all", help="Correct only the first texts.")
 @json_option
 def baselines(data: str, split: Any, m2: Path | None, limit: int | None, as_json: bool) -> None:
-    """Score two baselines without training, for DATA of text: how far does one get without an agent?
+    """Score two baselines that need no training, for DATA of text.
 
-    unchanged leaves every text as it is; frequent writes what the training split did most often to a word behind its
-    left neighbour. Both are scored as by `trainer evaluate` (MaxMatch).
+    `unchanged` leaves every text as it is; `frequent` makes the edit that was most frequent in training for each
+    word behind its left neighbour. Both are scored as by `trainer evaluate` (MaxMatch).
 
     \b
-    Example:
-      trainer baselines data/gec --split validation
-      trainer baselines data/gec --m2 wi.dev.m2
+    Examples:
+      trainer baselines gec --split validation
+      trainer baselines gec --m2 wi.dev.m2
     """
     from trainer.agents.frequent import evaluate_baselines
 
     if m2 and given("split"):
-        raise InvalidConfig("--m2 names what to correct: leave --split out")
+        raise InvalidConfig("--m2 cannot be combined with --split")
     found = evaluate_baselines(data, split, m2, limit or 0)
     if as_json:
         click.echo(json.dumps(found))
@@ -165,7 +165,7 @@ def show_counts(name: str, row: Mapping[str, Any]) -> None:
 
 
 # A text may begin with a minus: unknown options are texts.
-@main.command(context_settings={"ignore_unknown_options": True})
+@main.command(short_help="Edit texts step by step with an agent.", context_settings={"ignore_unknown_options": True})
 @click.argument("run", shell_complete=folders)
 @click.argument("texts", nargs=-1)
 @click.option("--m2", "as_m2", is_flag=True, help="Print the edits in the M2 format.")
@@ -190,13 +190,13 @@ def edit(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Edit TEXTS step by step with the agent in RUN or, without TEXTS, the lines of standard input: one line for each.
+    """Edit TEXTS step by step with the agent in RUN or, without TEXTS, the lines of standard input, one line for each.
 
-    A text that the agent cannot read is reported, and the others are edited; a line of standard input is passed on
-    unchanged. The exit code is then 2, or 1 if it was a line of standard input.
+    A text that the agent cannot read is reported, and the others are edited; such a line of standard input is copied
+    unchanged. The exit code is then 2 for TEXTS, 1 for standard input.
 
     \b
-    Example:
+    Examples:
       trainer edit runs/aor "3 6 2 9 3"
       trainer edit runs/gec < draft.txt > better.txt
     """

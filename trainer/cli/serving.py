@@ -7,7 +7,7 @@ import click
 from trainer.cli.common import device_option, folders, main, threads_option, use_threads
 
 
-@main.command()
+@main.command(short_help="Serve a page to watch an agent edit.")
 @click.argument("run", shell_complete=folders)
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, show_default="any free port", help="Port to serve on."

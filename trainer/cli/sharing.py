@@ -11,13 +11,13 @@ import click
 from trainer.cli.common import json_option, main
 
 
-@main.command()
+@main.command(short_help="Publish an agent with its model card.")
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--to", required=True, help="Destination: hf://org/name, or a folder.")
 @click.option("--private", is_flag=True, help="hf: create the repository as private.")
 @click.option("--revision", help="hf: branch; default: main.")
 @click.option("--tag", help="hf: tag the commit.")
-@click.option("--force", is_flag=True, help="Replace what is not an agent; move an existing tag.")
+@click.option("--force", is_flag=True, help="Replace files that are not an agent; move an existing tag.")
 @click.option("--dry-run", is_flag=True, help="Check and list the files; send nothing.")
 @json_option
 def publish(run: Path, dry_run: bool, as_json: bool, **settings: Any) -> None:

@@ -33,8 +33,8 @@ else:
 
 
 DEFAULT_MODEL = (
-    "editor for text; for equations planner without a GPU, nar-star with one; nar-star with --stream, and with another"
-    " preset than fast"
+    "editor for text; for equations planner without a GPU, nar-star with one; nar-star with --stream or a preset other"
+    " than fast"
 )
 
 
@@ -72,7 +72,7 @@ def default_by_preset(name: str, default: object) -> str:
     return "; ".join([str(default), *others])
 
 
-@main.command(cls=Grouped)
+@main.command(short_help="Train an agent on a dataset.", cls=Grouped)
 @click.argument("data", shell_complete=folders)
 @click.option("--out", type=FOLDER, required=True, help="Folder of the run.")
 @preset_option(None, "paper with a GPU, but fast for --model planner; without: fast for the planner, cpu for others")
@@ -101,10 +101,10 @@ def fit(
     """Train an agent on DATA: a dataset folder, a hub id, or a URL.
 
     \b
-    Example:
-      trainer fit data/aor --model nar-star --preset cpu --out runs/aor
-      trainer fit data/aor --preset cpu --out runs/aor --resume
-      torchrun --nproc-per-node 2 -m trainer fit data/aor --out runs/aor
+    Examples:
+      trainer fit aor --model nar-star --preset cpu --out runs/aor
+      trainer fit aor --preset cpu --out runs/aor --resume
+      torchrun --nproc-per-node 2 -m trainer fit aor --out runs/aor
     """
     from trainer.api import fit as train
 
@@ -133,7 +133,7 @@ def tell(result: Result, out: Path, as_json: bool) -> None:
         click.echo(f"{out}: {result.updates:,} updates, best {best}, ended by {result.finished}")
 
 
-@main.command()
+@main.command(short_help="Go on training an agent on its own games.")
 @click.argument("run", shell_complete=folders)
 @click.option("--out", type=FOLDER, required=True, help="Folder of the run that practises.")
 @click.option("--sources", shell_complete=folders, help="Dataset of sources without targets to play as well.")
@@ -179,13 +179,13 @@ def practise(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Let the agent of RUN, a run folder or a hub id, practise: play by sampling, keep the games that win, learn
-    from them, again.
+    """Go on training the agent in RUN, a run folder or a hub id, on its own games: sample games, keep those that win,
+    learn from them, repeat.
 
-    The reward is looked at in training only; the agent that comes of it plays as any other.
+    The reward is used in training only; the practised agent is used like any other.
 
     \b
-    Example:
+    Examples:
       trainer practise runs/aor --out runs/practised
       trainer practise runs/aor --sources free --out runs/practised-free
     """
@@ -196,7 +196,7 @@ def practise(
     tell(result, out, as_json)
 
 
-@main.command()
+@main.command(short_help="List the models.")
 @click.option("--data", shell_complete=folders, help="Dataset to count the parameters for.")
 @preset_option("paper")
 @click.option(
@@ -210,7 +210,7 @@ def models(data: str | None, preset_name: str, train_on: Any, as_json: bool) -> 
     """List the models, with --data also the parameters of each.
 
     \b
-    Example: trainer models --data data/aor --preset paper --json
+    Example: trainer models --data aor --preset paper --json
     """
     from trainer.models.zoo import MODELS
 

@@ -37,7 +37,7 @@ DATA, MODEL, TRAINING, PLANNER, EDITOR = ({"group": name} for name in GROUPS)
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that decides what a run computes."""
 
-    model: Annotated[str, Meta(extra=MODEL, description="Agent of the zoo.")] = "nar-star"
+    model: Annotated[str, Meta(extra=MODEL, description="Model to train.")] = "nar-star"
     width: Annotated[
         int,
         Meta(
@@ -51,7 +51,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         Meta(extra=MODEL, description="Initial weights: scaled by width, or as in the released code."),
     ] = "scaled"
     teacher_forcing: Annotated[
-        float, Meta(extra=MODEL, ge=0, le=1, description="Rate of gold tokens that a decoder reads in training.")
+        float, Meta(extra=MODEL, ge=0, le=1, description="Probability that a decoder reads the gold token in training.")
     ] = 0.5
     teacher_draw: Annotated[
         Literal["row", "batch"],
@@ -72,7 +72,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = "steps"
     lengths: Annotated[
         Literal["mixed", "equal"],
-        Meta(description="Updates of steps of all lengths, or of one (where enough have it): faster on a CPU."),
+        Meta(description="Batch steps of all lengths together, or steps of one length, which is faster on a CPU."),
     ] = "mixed"
     epochs: Annotated[int, Meta(ge=1, le=MANY, description="Maximum number of epochs.")] = 4096
     updates: Annotated[
@@ -93,8 +93,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=1 << 40,
-            description="Unique steps up to which weight decay is as given; with more it falls in inverse proportion; "
-            "0: always as given.",
+            description="With more unique steps than this, weight decay falls in inverse proportion; 0: never.",
         ),
     ] = 0
     restart: Annotated[
@@ -112,13 +111,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = "auto"
     adaptive_scale: Annotated[
         Literal["sum", "mean"],
-        Meta(description="Adaptive loss: the weighted sum over the slots, or that divided by their number."),
+        Meta(description="Adaptive loss: weighted sum over the slots, or the same divided by their number."),
     ] = "sum"
     select: Annotated[
         Literal["accuracy", "edits", "loss", "released"],
         Meta(
             description="Criterion for the best checkpoint; edits: F0.5 of edits of text by words, else accuracy; "
-            "released: tokens of span edits, else accuracy."
+            "released: token accuracy for span actions, else equation accuracy."
         ),
     ] = "accuracy"
     ties: Annotated[
@@ -130,7 +129,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     validate_every: Annotated[int, Meta(ge=1, le=MANY, description="Epochs between two validations.")] = 1
     precision: Annotated[
         Literal["fp32", "bf16", "auto"],
-        Meta(description="Arithmetic of the forward pass; auto: bf16 on a GPU and on a CPU that has it."),
+        Meta(description="Arithmetic of the forward pass; auto: bf16 on a GPU and on a CPU that supports it."),
     ] = "fp32"
     stream: Annotated[
         bool, Meta(extra=DATA, description="Read row groups as they are needed instead of all at once.")
@@ -141,7 +140,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             extra=DATA,
             ge=1,
             le=1 << 28,
-            description="With --stream: rows shuffled together, and most rows to validate on.",
+            description="With --stream: rows shuffled together, and maximum rows for validation.",
         ),
     ] = 500_000
     view: Annotated[
@@ -156,10 +155,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = 8
     auxiliary: Annotated[
         float,
-        Meta(extra=PLANNER, ge=0, le=1, description="The planner's share of rows that mask tokens of goal states."),
+        Meta(extra=PLANNER, ge=0, le=1, description="Share of training rows that mask tokens of goal states."),
     ] = 0.75
     confidence: Annotated[
-        bool, Meta(extra=PLANNER, description="Whether the planner's plan network reads how sure its token network is.")
+        bool, Meta(extra=PLANNER, description="Whether the plan network reads how certain the token network is.")
     ] = True
     tokens: Annotated[
         Literal["auto", "whole", "characters"],
@@ -173,7 +172,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             extra=EDITOR,
             max_length=4096,
-            description="Pretrained encoder: a folder or a hub id (org/name); without: a small one of its own.",
+            description="Pretrained encoder: a folder or a hub id (org/name); none: a small one from scratch.",
         ),
     ] = ""
     seed: Annotated[int, Meta(ge=0, le=(1 << 63) - 1, description="Seed of all random choices.")] = 0

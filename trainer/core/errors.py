@@ -43,8 +43,8 @@ class MissingExtra(TrainerError):
     """A package of the base install, or of an optional extra, is missing."""
 
     def __init__(self, package: str, extra: str = "") -> None:
-        wanted = f'"aegen-trainer[{extra}]"' if extra else "aegen-trainer"
-        super().__init__(f"this needs the package {package}: pip install {wanted}")
+        wanted = f'"./trainer[{extra}]"' if extra else "./trainer"
+        super().__init__(f"this needs the package {package}: in a clone of aegen, pip install {wanted}")
 
 
 class Failed(TrainerError):

@@ -122,6 +122,8 @@ class Dataset:
             with self.filesystem.open(path, "rb") as file:
                 text = file.read(MAX_MANIFEST + 1)
         except FileNotFoundError as error:
+            if self.local and not Path(self.root).exists():
+                raise BadData(f"{self.where}: no such folder") from error
             raise BadData(f"{self.where}: no {MANIFEST}, so this is not a finished dataset") from error
         except Exception as error:
             if not self._understood(error):

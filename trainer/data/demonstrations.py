@@ -70,7 +70,7 @@ class Demonstrations:
         needed = rows * (4 * self.contract.max_state + 8 * self.contract.action_length + 32)
         if needed > MAX_IN_MEMORY:
             size = f"{rows:,} steps may need {needed / 1e9:.1f} GB of memory"
-            how = "use --stream to read them in parts" if self.streamable else "use fewer, or a model that can --stream"
+            how = "use --stream to read them in parts" if self.streamable else "use fewer, or a model that streams"
             raise InvalidConfig(f"{self.dataset.where}: {size}; {how}")
         return load_demonstrations(self.dataset, self.footers, self.contract)
 
@@ -87,10 +87,10 @@ class Demonstrations:
 def find_configs(dataset: Dataset, shards: Shards) -> tuple[ConfigName, ...]:
     """The configs of a dataset that hold these shards."""
     if shards == "tags" and not dataset.has("tags", "train"):
-        how = "`aegen trajectories FOLDER --design tags` writes them"
+        how = "write them with `aegen trajectories FOLDER --design tags`"
         raise MissingShards(f"{dataset.where}: no tags/train shards; {how}")
     if shards == "augmented" and not dataset.has("augmented", "train"):
-        how = "`aegen augment FOLDER` writes them; --train-on expert does without"
+        how = "write them with `aegen augment FOLDER`, or use --train-on expert"
         raise MissingShards(f"{dataset.where}: no augmented/train shards; {how}")
     if shards != "variants":
         return (shards,)

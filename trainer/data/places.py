@@ -16,8 +16,6 @@ def check_url(where: str) -> None:
     """Refuse a URL with what may be a secret, a chain (``a::b``) or an unknown scheme. A path is no URL."""
     scheme, mark, rest = where.partition("://")
     if mark and re.search("[@?#]", rest) and not hub_id(where):  # in a hub id it is a revision
-        raise BadData(
-            "a password in the URL would be seen: leave it to the environment or fsspec's settings (no @, ? or #)"
-        )
+        raise BadData("a password in the URL would be visible: use the environment or fsspec's settings (no @, ? or #)")
     if mark and ("::" in where or scheme not in SCHEMES):
-        raise BadData(f"{ascii(scheme[:40])[1:-1]}://…: one of {', '.join(SCHEMES)} is needed, without ::")
+        raise BadData(f"{ascii(scheme[:40])[1:-1]}://…: expected one of {', '.join(SCHEMES)}, without ::")

@@ -52,7 +52,7 @@ def load_sources(dataset: Dataset, contract: Contract) -> Sources:
             raise BadData(f"{where}: no reward: {said.task} is won by reaching a target, and sources have none")
         goals.append(said.goal)
     if len(set(goals)) != 1:
-        raise BadData(f"{dataset.where}: its shards disagree on what winning is")
+        raise BadData(f"{dataset.where}: its shards define different goals")
     where = f"{dataset.where}/sources"
     table = dataset.read_all((footer.shard for footer in footers), SOURCE_COLUMNS)
     if any(table[name].null_count for name in SOURCE_COLUMNS):

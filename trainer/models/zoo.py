@@ -53,7 +53,7 @@ def make_model(config: Config, contract: Contract, knowledge: Knowledge | None =
     """A model as its class makes it; ``knowledge`` is what :meth:`Policy.study` found."""
     build: Any = find_model(config.model)
     if build.game != contract.game:
-        raise InvalidConfig(f"model {config.model} plays {build.game}, the data shows {contract.game}")
+        raise InvalidConfig(f"model {config.model} requires {build.game}, the dataset has {contract.game}")
     made: Policy = build(config, contract) if knowledge is None else build(config, contract, knowledge)
     return made
 

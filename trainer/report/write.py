@@ -85,7 +85,7 @@ def chosen(places: Sequence[Path]) -> dict[Path, Cells]:
         cells = collect(place)
         for record in cells.records if place.is_dir() else ():  # kept results may be of earlier settings
             if identity(seen.get(record.name, record)) != identity(record):
-                raise BadData(f"{place}: another run is called {record.name}, too: report the folder above both")
+                raise BadData(f"{place}: another run is also named {record.name}; report the folder above both")
         new = {record.name: record for record in cells.records if record.name not in seen}
         games = {name: games for name, games in cells.games.items() if name in new}
         found[place] = Cells([*new.values()], games, cells.left)

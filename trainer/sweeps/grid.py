@@ -150,7 +150,7 @@ class Grid(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.practise and not self.label:
-            raise ValueError("practise: it needs a label, which the cell that it begins with does not have")
+            raise ValueError("practise: requires a label; the cell that it begins with has none")
         if self.variants and True in self.ta:
             raise ValueError("variants: they are not augmented; set ta = [false]")
 

@@ -45,7 +45,9 @@ def finished(cell: GridCell, out: Path) -> bool:
         if dataset and dataset.is_built:
             current = {name: shard.sha256 for name, shard in Dataset(dataset.path).shards.items()}
             if not files.items() <= current.items():
-                raise FolderConflict(f"{folder}: it was run on other data than is now in {dataset.path}")
+                raise FolderConflict(
+                    f"{folder}: was run on other data than {dataset.path} holds now; choose another --out"
+                )
     return True
 
 

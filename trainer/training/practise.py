@@ -189,7 +189,7 @@ def _prepare(
 def find_sources(dataset: Dataset, free: Dataset | None, contract: Contract) -> list[tuple[str, Sources]]:
     """What is played: the training sources with their targets, and the free ones, of which none is held out."""
     if contract.goal is None:
-        raise BadData(f"{dataset.where}: no reward: its shards do not say what winning is; build the dataset again")
+        raise BadData(f"{dataset.where}: no reward: its shards define no goal; build the dataset again")
     pairs = load_pairs(dataset, "train", contract)
     mine = playable(pairs.sources, pairs.states, pairs.lengths, pairs.playable, contract.goal)
     targets = [target for target, plays in zip(pairs.targets, pairs.playable.tolist(), strict=True) if plays]
@@ -201,7 +201,7 @@ def find_sources(dataset: Dataset, free: Dataset | None, contract: Contract) -> 
         if dataset.has("pairs", split):
             held_out = set(load_pairs(dataset, split, contract).sources)
             if shared := len(held_out & set(sources.texts)):
-                how = f"`aegen sources … --apart-from {dataset.where}` leaves them out"
+                how = f"leave them out with `aegen sources … --apart-from {dataset.where}`"
                 raise BadData(f"{free.where}: {shared:,} of its sources are in {split} of {dataset.where}; {how}")
     return [*found, ("free", sources)]
 
@@ -211,5 +211,5 @@ def default_updates(start: Path, config: Config, played: list[tuple[str, Sources
     lines = RunFolder(start).read_metrics()
     imitated = config.updates or (lines[-1].get("updates") if lines else None)
     if not isinstance(imitated, int):
-        raise InvalidConfig(f"{start}: it does not say how many updates it was trained for; use --updates")
+        raise InvalidConfig(f"{start}: the number of its updates is not recorded; use --updates")
     return practised_updates(imitated, len(played[0][1]), sum(len(sources) for _, sources in played))

@@ -38,8 +38,8 @@ CONFIG, LAST, BEST = "config.json", "last.safetensors", "best.safetensors"
 PUBLISHED = "model.safetensors"  # the best weights, beside their config and card
 HASH = "sha256"
 LONGER = (
-    ": a run cannot be made longer, for its learning rates, validations and last epoch depend on the number of updates;"
-    " train in another folder"
+    ": a run cannot be made longer, because its learning rates, validations and last epoch depend on the number of"
+    " updates; train in another folder"
 )
 PACKAGES = ("aegen-trainer", "torch", "pyarrow", "numpy", "safetensors")
 

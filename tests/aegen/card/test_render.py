@@ -166,7 +166,9 @@ def test_without_the_extra_there_are_no_pictures(place, tmp_path):
     assert (copy / "edit-kinds.png").is_file()
     code = "import sys; sys.modules['matplotlib'] = None; sys.stderr = sys.stdout; from aegen.cli import main"
     said = python(f"{code}; main(['card', 'd'])", tmp_path)
-    assert not list(copy.glob("*.png")) and said.endswith('need matplotlib: pip install "aegen[report]"\n')
+    assert not list(copy.glob("*.png")) and said.endswith(
+        'need matplotlib: in a clone of aegen, pip install ".[report]"\n'
+    )
     assert ".png" not in (copy / CARD).read_text() and "pip install" not in (copy / CARD).read_text()
 
 

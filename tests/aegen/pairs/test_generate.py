@@ -95,13 +95,13 @@ def test_a_whole_space_can_be_taken_and_no_more(n, l, split, tmp_path):
     everything = len(Order(n, l, 0).listed[0])
     manifest, _ = pipeline.generate(Spec("aor", n, l, everything, split=split), Folder(tmp_path / "all"), Local())
     assert manifest.rows("pairs") == everything
-    with pytest.raises(InvalidSpec, match=f"exactly {everything:,} valid"):
+    with pytest.raises(InvalidSpec, match=f"only {everything:,} valid"):
         pipeline.generate(Spec("aor", n, l, everything + 1, split=split), Folder(tmp_path / "more"), Local())
     assert not (tmp_path / "more").exists()
 
 
 def test_the_smallest_space_is_empty(tmp_path):
-    with pytest.raises(InvalidSpec, match="exactly 0 valid"):
+    with pytest.raises(InvalidSpec, match="only 0 valid"):
         pipeline.generate(Spec("aor", 2, 3, 1), Folder(tmp_path), Local())
 
 

@@ -280,7 +280,7 @@ def test_verify_reads_annotations(change, problem, tmp_path):
 
 def test_only_m2_files_are_named_by_their_split(tmp_path):
     write(tmp_path / "a.csv", ["source,target", "a,b"])
-    with pytest.raises(InvalidSpec, match="only M2 files can be named by their split, not csv"):
+    with pytest.raises(InvalidSpec, match="SPLIT=FILE is for M2 files only, not csv"):
         bring(tmp_path, Path(f"train={tmp_path / 'a.csv'}"))
     odd = tmp_path / "train=a.m2"  # a name like any other
     odd.write_text("S a\n")
@@ -382,7 +382,7 @@ def test_unequal_lengths(tmp_path):
         ("a.csv", "", {"seed": 1 << 63}, "seed=9223372036854775808: expected int <="),
         ("a.csv", "", {"annotator": -1}, "annotator=-1: expected int >= 0"),
         ("a.csv", "", {"split_by": "other"}, "split_by=other: expected one of source, target, pair"),
-        ("a.csv", "", {"pairs": (("a", "b"),)}, "neither paths nor a kind of file"),
+        ("a.csv", "", {"pairs": (("a", "b"),)}, "cannot be combined with paths or a kind of file"),
     ],
 )
 def test_bad_files_and_options(name, content, options, message, tmp_path):

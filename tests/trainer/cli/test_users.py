@@ -177,7 +177,7 @@ def test_an_evaluated_run_is_a_row_of_a_report(datasets, tmp_path):
     call(*fit, "--seed", 8, "--out", runs / "other" / "third")
     call("evaluate", runs / "other" / "third", "--device", "cpu")
     said = refuse("report", runs / "third", runs / "other" / "third", "--out", out)
-    assert said.endswith("another run is called third, too: report the folder above both")
+    assert said.endswith("another run is also named third; report the folder above both")
 
 
 def completions(group, *words, incomplete=""):

@@ -193,7 +193,7 @@ def test_what_is_missing_or_foreign_is_named(lessons, tmp_path):
     with pytest.raises(InvalidConfig, match="use it without --stream"):
         train_run(folder, preset("cpu", model="end2end", stream=True), tmp_path / "run", **QUIET)
     _, contract, _ = opened(lessons, "tagging")
-    with pytest.raises(InvalidConfig, match="model ar plays edits, the data shows tags"):
+    with pytest.raises(InvalidConfig, match="model ar requires edits, the dataset has tags"):
         build_model(preset("cpu", model="ar", width=16), contract)
     described = contract.to_json()
     assert Contract.parse(described, "x") == contract

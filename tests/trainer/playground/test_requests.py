@@ -206,7 +206,7 @@ def test_wrong_use_gets_one_line(run, server, tmp_path, monkeypatch):
     assert "none" in call(run, "--data", tmp_path / "none")
     monkeypatch.delitem(sys.modules, "trainer.playground.server")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert 'this needs the package uvicorn: pip install "aegen-trainer[play]"' in call(run)
+    assert 'this needs the package uvicorn: in a clone of aegen, pip install "./trainer[play]"' in call(run)
 
 
 @pytest.mark.usefixtures("interruptible")

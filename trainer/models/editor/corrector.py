@@ -94,7 +94,7 @@ class Corrector(Policy):
             raise InvalidConfig("field optimizer: muon is for an encoder from scratch, not for a pretrained one")
         contract = data.contract
         if not isinstance(contract, OpenContract) or contract.game != "edits":
-            raise InvalidConfig(f"{config.model} plays edits, the data shows {contract.game}")
+            raise InvalidConfig(f"{config.model} requires edits, the dataset has {contract.game}")
         check_trajectories(data.steps, contract, data.where)
         edits = read_edits(data.steps, contract)
         span = check_spans([edit for edit in edits if edit]) if "left" in contract.slots else 0

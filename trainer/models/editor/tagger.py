@@ -52,7 +52,7 @@ class Tagger(Corrector):
         cls, data: Demonstrations, config: Config, known: Knowledge | None = None
     ) -> tuple[Config, TaggerKnowledge]:
         if "left" in data.contract.slots:
-            raise InvalidConfig(f"{config.model} edits single tokens, the data shows spans")
+            raise InvalidConfig(f"{config.model} edits single tokens, the dataset has spans")
         config, knowledge = super().study(data, config, known)
         assert isinstance(data.contract, OpenContract)
         shown = Trajectories(EditClasses(data.contract, knowledge), data.steps)

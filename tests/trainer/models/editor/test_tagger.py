@@ -240,7 +240,7 @@ def test_a_published_tagger_plays_the_same(run, agent, tmp_path):
 
 
 def test_spans_and_foreign_tags_are_refused(tmp_path, datasets):
-    with pytest.raises(InvalidConfig, match="^tagger edits single tokens, the data shows spans$"):
+    with pytest.raises(InvalidConfig, match="^tagger edits single tokens, the dataset has spans$"):
         train_run(datasets["span"], preset("cpu", model="tagger", updates=2), tmp_path / "run", **QUIET)
     data, knowledge, _ = build(write(tmp_path / "data", sentences(24), sentences(30)[24:]))
     values = {"variants": list(knowledge.variants)}
