@@ -150,23 +150,34 @@ class Dask:
         """Kill local workers, which loses nothing: a file has its name only when it is complete."""
         for worker in self._cluster.workers.copy().values() if self._cluster else ():
             worker.auto_restart = False
-        for process in active_children():
-            if process.name.startswith(WORKER):
-                process.kill()
+        killed = [process for process in active_children() if process.name.startswith(WORKER)]
+        for process in killed:
+            process.kill()
+        for process in killed:
+            process.join(1)
 
     def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
         """The results in the order of the calls; a call whose worker is lost is rerun on another worker."""
         _, distributed = _packages()
-        versions, news = own_versions(), threading.Event()
+        versions, news, working = own_versions(), threading.Event(), set[Any]()
+
+        def done(future: Any) -> None:
+            working.discard(future)
+            news.set()
 
         def submit(call: tuple[Any, ...]) -> Any:
             future = self.client.submit(_run, function, call, versions, pure=False, retries=RETRIES)
-            future.add_done_callback(lambda _: news.set())
+            working.add(future)
+            future.add_done_callback(done)
             return future
 
         try:
             for outcome in in_order(submit, partial(self._wait, news), self.client.gather, calls, 2 * self._threads()):
                 if isinstance(outcome, Refused):
+                    until = time.monotonic() + LOST
+                    while self.scheduler and working and time.monotonic() < until:  # its workers cannot be stopped
+                        news.wait(CHECK)
+                        news.clear()
                     raise outcome.error
                 yield outcome
         except KeyboardInterrupt:

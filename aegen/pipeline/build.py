@@ -194,11 +194,11 @@ def _demonstrate(
                 files |= write(folder, recipe, pairs, engine, progress)
     except Failed:  # the same command goes on from here
         raise
-    except AegenError:
-        if folder.finished:  # and remains so: no command would finish the shards that were added
-            engine.stop()  # or a worker could add another one
-            there = folder.manifest()
-            folder.remove_unlisted(there, there.recipe)
+    except AegenError:  # no command would finish the shards that were added, and another recipe would be refused
+        engine.stop()  # or a worker could add another one
+        before = Manifest(Recipe(recipe.pairs), {name: files[name] for name in pairs})
+        there = folder.manifest() if folder.finished else before
+        folder.remove_unlisted(there, there.recipe)
         raise
     return _finish(folder, recipe, files, engine)
 

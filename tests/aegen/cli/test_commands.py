@@ -115,6 +115,15 @@ def test_a_stage_that_failed_leaves_the_dataset_as_it_was(invoke, tmp_path, comm
     assert "verified" in invoke("verify", "d").stdout
 
 
+def test_a_first_build_that_failed_does_not_block_another_one(invoke, tmp_path):
+    (tmp_path / "mine.py").write_text(METRIC.format(otherwise="return []"))
+    words = ("build", *AOR, "--rows-per-shard", 5, "--out", "d")
+    assert "its edits end at" in one_line(invoke(*words, "--metric", "mine:metric", check=2))
+    assert list((tmp_path / "d" / "pairs").glob("*.parquet")) and not [*(tmp_path / "d").glob("expert/*.parquet")]
+    invoke(*words)
+    assert "verified" in invoke("verify", "d").stdout
+
+
 def test_a_build_is_not_stopped_by_what_an_interrupted_stage_left(invoke, tmp_path):
     """Its shards are of another expert than the next one's."""
     (tmp_path / "mine.py").write_text(METRIC.format(otherwise="raise KeyboardInterrupt"))

@@ -17,6 +17,7 @@ from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
 
+import distributed
 import fsspec
 import pytest
 from hypothesis import given
@@ -360,6 +361,22 @@ def test_what_is_no_address_is_refused_before_anything_starts(address, monkeypat
 @pytest.mark.parametrize("address", ["tcp://host:8786", "tls://10.0.0.1:1", "wss://a-b.example:65535", "tcp://[::1]:1"])
 def test_what_is_an_address_is_taken(address):
     assert Dask(scheduler=address).scheduler == address
+
+
+def refuse_or_write(path):
+    """A call that is refused, or one that writes a file a little later."""
+    if path is None:
+        raise InvalidSpec("refused")
+    time.sleep(1)
+    Path(path).touch()
+
+
+def test_an_error_waits_for_what_the_workers_of_a_scheduler_still_write(tmp_path):
+    """They cannot be stopped: a shard that came later would belong to no dataset."""
+    with distributed.LocalCluster(1, 2, processes=False, protocol="tcp://", dashboard_address=None) as there:
+        with Dask(scheduler=there.scheduler_address) as engine, pytest.raises(InvalidSpec, match="refused"):
+            list(engine.map(refuse_or_write, [(None,), (str(tmp_path / "late"),)]))
+        assert (tmp_path / "late").exists()
 
 
 def test_a_worker_that_lacks_aegen_is_named_before_it_gets_work(run, tmp_path):
