@@ -6,7 +6,7 @@ that memory stays flat.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from aegen.core.errors import BadData, InvalidSpec
 from aegen.core.format import MAX_TOKEN, SPLITS, join_state, tokenize
 from aegen.core.progress import Progress, silent
 from aegen.core.randomness import derive_key
-from aegen.pairs.readers import open_reader
+from aegen.pairs.readers import named_split, open_reader
 from aegen.pairs.rows import Annotation, Row
 from aegen.pairs.spec import Annotator, Imported, Kind, MaxTokens, Rows, Seed, SplitBy, check_fields
 
@@ -64,6 +64,9 @@ class Import:
             raise InvalidSpec(f"tokens={self.tokens}: task {self.task} requires words")
         if self.sources_only and self.ratio:
             raise InvalidSpec("ratio: sources without targets are for training alone; leave it out")
+        for name in ("annotator", "target_column") if self.sources_only else ():
+            if getattr(self, name) != getattr(type(self), name):
+                raise InvalidSpec(f"{name}: sources without targets have none; leave it out")
         _ = self.shares
 
     @property
@@ -131,18 +134,19 @@ class Import:
     def count(self, progress: Progress = silent) -> dict[str, int]:
         """Pairs of each split; reads and checks everything."""
         counts: Counter[str] = Counter()
-        annotators: set[int] = set()
+        by_file = any(named_split(path)[0] for path in self.paths)
+        annotators = defaultdict[str, set[int]](set)  # of each split, where files are named by theirs, or of all
         self.skipped.clear()
         with progress("checking", 0) as advance:
             for row in self.rows(self.skipped):
                 counts[row.split] += 1
-                annotators.update(name for name, _ in row.annotations)
+                annotators[row.split if by_file else ""].update(name for name, _ in row.annotations)
                 advance(1)
         name = ", ".join(map(str, self.paths)) or "input"
         if not counts:
             raise BadData(f"{name}: no pairs")
-        if annotators and self.annotator not in annotators:  # every target would be its source
-            raise InvalidSpec(
-                f"{name}: no annotator {self.annotator}; existing: {', '.join(map(str, sorted(annotators)))}"
-            )
+        for split, existing in annotators.items():
+            if existing and self.annotator not in existing:  # every target would be its source
+                known, where = ", ".join(map(str, sorted(existing))), f" in {split}" if split else ""
+                raise InvalidSpec(f"{name}: no annotator {self.annotator}{where}; existing: {known}")
         return {split: counts[split] for split in SPLITS}

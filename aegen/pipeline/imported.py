@@ -27,6 +27,7 @@ from aegen.files.parquet import ROW_GROUP
 from aegen.pairs.importing import Import, Parsed
 
 Batches = Callable[[Iterator[Parsed], int], Iterator[pa.RecordBatch]]
+CHANGED = "the input has changed"
 
 
 def write_imported(
@@ -67,6 +68,8 @@ def _write(
                 else:
                     part, describe = batches(_next(rows, size), first_id), partial(_describe, recipe, split, config)
                     files[name] = write_shard(folder / name, config, part, describe)
+                    if index + 1 == shards and next(rows, None) is not None:
+                        raise BadData(f"{CHANGED}: more pairs in {split} than when it was checked")
                 first_id += size
                 advance(size)
     return files
@@ -76,7 +79,7 @@ def _next(rows: Iterator[Parsed], count: int) -> Iterator[Parsed]:
     """The next ``count`` pairs; they were counted before."""
     for number in range(count):
         if (row := next(rows, None)) is None:
-            raise BadData(f"the input has changed: {count - number:,} pairs fewer than when it was checked")
+            raise BadData(f"{CHANGED}: {count - number:,} pairs fewer than when it was checked")
         yield row
 
 

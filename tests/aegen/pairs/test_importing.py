@@ -150,6 +150,21 @@ def test_an_annotator_that_is_not_there_is_named(annotator, text, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_an_annotator_must_be_in_the_files_of_every_split(tmp_path):
+    (tmp_path / "a.m2").write_text(M2)
+    (tmp_path / "b.m2").write_text(M2.replace("|||0", "|||4"))
+    named = (Path(f"train={tmp_path / 'a.m2'}"), Path(f"test={tmp_path / 'b.m2'}"))
+    with pytest.raises(InvalidSpec, match=r"no annotator 4 in train; existing: "):
+        bring(tmp_path, *named, annotator=4)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name, value", [("annotator", 1), ("target_column", "right")])
+def test_sources_without_targets_have_no_settings_of_targets(tmp_path, name, value):
+    with pytest.raises(InvalidSpec, match=f"^{name}: sources without targets have none; leave it out$"):
+        Import((tmp_path / "a.m2",), sources_only=True, **{name: value})
+
+
 def test_only_m2_files_have_annotators(tmp_path):
     write(tmp_path / "a.csv", ["source,target", "a,b"])
     with pytest.raises(InvalidSpec, match="annotator=3: only M2 files have annotators, not csv"):
@@ -337,6 +352,15 @@ def test_input_that_became_shorter_is_an_error(write_config, tmp_path):
     wanted = Import((tmp_path / "a.m2",), ratio="100/0/0")
     counts = {"train": 5, "validation": 0, "test": 0}
     with pytest.raises(BadData, match="the input has changed: 2 pairs fewer than when it was checked"):
+        write_config(wanted, Recipe(wanted.recorded), counts, Folder(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("write_config", [write_imported, write_annotations])
+def test_input_that_became_longer_is_an_error(write_config, tmp_path):
+    (tmp_path / "a.m2").write_text(M2)
+    wanted = Import((tmp_path / "a.m2",), ratio="100/0/0")
+    counts = {"train": 2, "validation": 0, "test": 0}
+    with pytest.raises(BadData, match="the input has changed: more pairs in train than when it was checked"):
         write_config(wanted, Recipe(wanted.recorded), counts, Folder(tmp_path / "out"))
 
 
