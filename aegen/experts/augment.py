@@ -97,7 +97,7 @@ class Augmentation:
         >>> [Augmentation(max_states=9).sampled(edits) for edits in (5, 6)]
         [32, 34]
         """
-        return min(self.drawn, 1 << edits)
+        return self.drawn if edits > 20 else min(self.drawn, 1 << edits)  # of more, never all
 
 
 def shifted_states(state: Tokens, edits: list[Splice]) -> dict[Tokens, list[Splice]]:
