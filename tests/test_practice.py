@@ -252,6 +252,12 @@ def test_texts_practise_on_their_targets_and_the_log_tells_how_near_they_came(tm
     assert facts["training_won"] / facts["training_games"] < facts["training_share"] < 1
 
 
+def test_corrections_are_on_or_off(folder, tmp_path):
+    with pytest.raises(InvalidConfig, match="field corrections: expected bool, got int"):
+        practise(folder, tmp_path / "out", corrections=0)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_report_tells_how_a_run_practised(folder, short):
     evaluate_run(short, "cpu")
     (cell,) = (one for one in collect(folder).records if one.practice)
@@ -264,7 +270,7 @@ def test_a_report_tells_how_a_run_practised(folder, short):
         "corrections": True,
     }
     practise = f"trainer practise {folder / 'start'} --sources {folder / 'free'} --rounds 2 --samples 2 --updates 12"
-    assert cell.commands[0] == f"{practise} --seed 0 --out {short}"
+    assert cell.commands[0] == f"{practise} --data {folder / 'aor'} --seed 0 --out {short}"
     imitated = structs.replace(cell, label="", practice={})
     longer = structs.replace(cell, seed=1, practice=cell.practice | {"rounds": 3})
     runs = {folder / name: one for name, one in (("start", imitated), ("short", cell), ("longer", longer))}
@@ -347,7 +353,9 @@ def test_cells_that_begin_with_the_same_run_take_turns(folder, tmp_path):
     sweep = read_sweep(tmp_path / "practice.toml", tmp_path / "sweep")
     assert run_sweep(sweep, jobs=3, threads=1, device="cpu", say=[].append) == 3
     one, other = sweep.cells[0], structs.replace(sweep.cells[0], seed=1)
-    assert next_cell(sweep.cells, [one]) is None and next_cell([*sweep.cells, other], [one]) == other
+    assert next_cell(sweep.cells[1:], [sweep.cells[1]], sweep.out) == sweep.cells[1]  # what they begin with is finished
+    new = tmp_path / "new"
+    assert next_cell(sweep.cells, [one], new) is None and next_cell([*sweep.cells, other], [one], new) == other
 
 
 def test_one_round_of_one_game_is_not_called_many():

@@ -95,7 +95,7 @@ def as_cell(run: RunFolder, split: Measured, evaluation: Evaluated) -> CellResul
         label=PRACTISED if about.practice else "",
         split=split,
         settings={key: value for key, value in about.settings.items() if key != "seed"},
-        practice=practice(about),
+        practice=practice(about, run.config),
         commands=commands(about, name, options, run.path, split),
         parameters=about.parameters,
         updates=at.updates,
@@ -133,20 +133,21 @@ def commands(about: Description, name: str, options: dict[str, Any], run: Path, 
     measured = [] if split == "test" else ["--split", split]
     made = ["fit", str(about.data.get("where")), "--preset", name, *words]
     if about.practice is not None:
-        asked = convert(practice(about), Practising, run)
-        made = ["practise", str(about.data.get("begun")), *asked.options(), "--seed", str(about.config.seed)]
+        asked = convert(practice(about, run), Practising, run)
+        made = ["practise", str(about.data.get("begun")), *asked.options(), "--data", str(about.data.get("where"))]
+        made += ["--seed", str(about.config.seed)]
     return [
         shlex.join(["trainer", *made, "--out", str(run)]),
         shlex.join(["trainer", "evaluate", str(run), *measured]),
     ]
 
 
-def practice(about: Description) -> dict[str, Setting]:
+def practice(about: Description, where: Path) -> dict[str, Setting]:
     """How a run practised, as a sweep would ask for it; nothing, if it has only imitated."""
     if about.practice is None:
         return {}
     said = {name: about.practice.get(name) for name in ("rounds", "samples", "updates", "corrections")}
-    asked = convert(said | {"sources": about.data.get("sources", "")}, Practising, "practice")
+    asked = convert(said | {"sources": about.data.get("sources", "")}, Practising, f"{where}: practice")
     return asked.settings
 
 

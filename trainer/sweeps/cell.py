@@ -23,7 +23,7 @@ from trainer.core.locks import lock
 from trainer.core.progress import Reporter
 from trainer.core.records import convert, decode
 from trainer.sweeps.grid import GridCell, Practising, SweepDataset
-from trainer.sweeps.result import CELL, CellResult, write_cell
+from trainer.sweeps.result import CELL, CellResult, read_cell, write_cell
 from trainer.training.measures import Evaluation
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ def train_cell(job: CellJob, out: Path, reporter: Reporter) -> CellResult:
     described = describe(cell.dataset)
     given: dict[str, Any] = {"resume": True, "device": job.device, "save_every": 100, "reporter": reporter}
     begun = Path(job.out) / cell.start.name
-    if cell.practise:
-        train_run(data, config, begun, **given)  # done, if its own cell came before
+    if cell.practise and not read_cell(begun):
+        train_run(data, config, begun, **given)
     since, busy = time.monotonic(), time.process_time()
     if cell.practise:
         run = practise_run(begun, out, request(cell.practise, data), **given)

@@ -20,7 +20,7 @@ from trainer.core.records import decode
 from trainer.data.dataset import Dataset
 from trainer.sweeps.cell import CellJob, CellStatus
 from trainer.sweeps.grid import GridCell, Sweep
-from trainer.sweeps.result import read_cell
+from trainer.sweeps.result import CELL, read_cell
 from trainer.training.measures import Measure
 
 Say = Callable[[str], None]
@@ -67,7 +67,7 @@ def run_sweep(sweep: Sweep, jobs: int = 1, threads: int | None = None, device: s
     slots, workers = [gpu_of(job) for job in range(jobs)], list[Worker]()
     try:
         while left or workers:
-            while slots and (cell := next_cell(left, [worker.job.cell for worker in workers])):
+            while slots and (cell := next_cell(left, [worker.job.cell for worker in workers], sweep.out)):
                 left.remove(cell)
                 job = CellJob(cell, str(sweep.out), threads, device, verbose=jobs == 1)
                 workers.append(Worker(job, slots.pop(0)))
@@ -89,10 +89,10 @@ def run_sweep(sweep: Sweep, jobs: int = 1, threads: int | None = None, device: s
     return total
 
 
-def next_cell(left: Sequence[GridCell], running: Sequence[GridCell]) -> GridCell | None:
-    """The first cell that can run beside those that are running: cells that begin with the same run, which the first
-    of them trains, take turns."""
-    taken = {cell.start.name for cell in running}
+def next_cell(left: Sequence[GridCell], running: Sequence[GridCell], out: Path) -> GridCell | None:
+    """The first cell that can run beside those that are running: cells that begin with the same run take turns, unless
+    that is finished, because the first of them trains it."""
+    taken = {cell.start.name for cell in running if not (out / cell.start.name / CELL).is_file()}
     return next((cell for cell in left if cell.start.name not in taken), None)
 
 

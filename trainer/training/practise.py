@@ -83,7 +83,8 @@ class Request:
     seed: int | None = None  # None: that of the run to begin with
 
     def __post_init__(self) -> None:
-        for name, kind in (("rounds", Times), ("samples", Times), ("updates", Updates | None)):
+        kinds = {"rounds": Times, "samples": Times, "updates": Updates | None, "corrections": bool}
+        for name, kind in kinds.items():
             checked(name, getattr(self, name), kind)
 
 
@@ -147,7 +148,7 @@ def _prepare(
     practice = Practice(
         rounds=request.rounds,
         samples=request.samples,
-        updates=request.updates or default_updates(folder, begun.config, played),
+        updates=request.updates or default_updates(start, folder, begun.config, played),
         corrections=request.corrections,
         start=digest(weights[0]),
         sources=free.hashes("sources", "train") if free else {},
@@ -206,9 +207,9 @@ def find_sources(dataset: Dataset, free: Dataset | None, contract: Contract) -> 
     return [*found, ("free", sources)]
 
 
-def default_updates(start: Path, config: Config, played: list[tuple[str, Sources]]) -> int:
+def default_updates(start: str, folder: Path, config: Config, played: list[tuple[str, Sources]]) -> int:
     """Updates of a round, by what the run to begin with was trained for and how many sources there are."""
-    lines = RunFolder(start).read_metrics()
+    lines = RunFolder(folder).read_metrics()
     imitated = config.updates or (lines[-1].get("updates") if lines else None)
     if not isinstance(imitated, int):
         raise InvalidConfig(f"{start}: the number of its updates is not recorded; use --updates")
