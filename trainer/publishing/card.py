@@ -61,8 +61,11 @@ def is_card(page: str) -> bool:
     return bool(read_front_matter(page).get("library_name") == LIBRARY)
 
 
-def card(description: Description, results: Results, name: str) -> str:
-    """The page; ``name`` is where it will be: ``org/name`` or a folder."""
+def card(description: Description, results: Results, name: str, practised: bool = True) -> str:
+    """The page; ``name`` is where it will be: ``org/name`` or a folder.
+
+    ``practised`` says whether the weights are of after practice, which may have made nothing better.
+    """
     config, contract = description.config, description.contract
     model = find_model(config.model)
     where = str(description.data.get("where"))
@@ -87,6 +90,7 @@ def card(description: Description, results: Results, name: str) -> str:
         settings=description.settings,
         stages=description.stages,
         practice=description.practice and convert(description.practice, Practice, "practice"),
+        practised=practised,
         counted=counted,
         contract=contract,
         parameters=description.parameters,

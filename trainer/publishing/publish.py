@@ -134,7 +134,8 @@ def prepare(run: Path, name: str) -> Prepared:
     results = measured(files, facts)
     local = {name for name in PLACES if name in description.data and is_local(description.data[name])}
     public = replace(description, data=description.data | dict.fromkeys(local))  # which mean nothing elsewhere
-    return Prepared(public.to_json(), card(description, results, name), tensors, facts)
+    page = card(description, results, name, practised=facts.get("epoch") != -1)
+    return Prepared(public.to_json(), page, tensors, facts)
 
 
 def is_local(where: object) -> bool:

@@ -291,17 +291,21 @@ def failures(records: Sequence[Record]) -> Any:
 
 
 def amounts(records: Sequence[Record]) -> Any:
-    """One panel for each task that was run with several numbers of pairs, else of one size; one line for each agent
-    and label, but for what the label says of the size."""
+    """One panel for each task that was run with several numbers of pairs, else of one size; one line for each
+    method."""
     usable = [r for r in records if r.usual and r.split == "test" and "equation" in r.scores]
-    grown: dict[str, dict[str, dict[int, list[float]]]] = {}  # task, method, number of pairs
+    groups: dict[str, dict[str, list[Record]]] = {}  # panel, method but for its label
     for record in (record for record in usable if {*record.size} >= {"n", "l", "d"}):
-        here = grown.setdefault(f"{record.task.upper()}, N = {record.size['n']}, L = {record.size['l']}", {})
-        sizes = {f"{name}{number}" for name, number in record.size.items()}
-        rest = " ".join(word for word in record.label.split() if word not in sizes)
-        method = here.setdefault(label(record.model, record.ta) + (f", {rest}" if rest else ""), {})
-        method.setdefault(record.size["d"], []).append(record.scores["equation"])
-    grown = {task: methods for task, methods in grown.items() if len({d for by in methods.values() for d in by}) > 1}
+        here = groups.setdefault(f"{record.task.upper()}, N = {record.size['n']}, L = {record.size['l']}", {})
+        method = label(record.model, record.ta) + (", practised" if record.practice else "")
+        here.setdefault(method, []).append(record)
+    grown: dict[str, dict[str, dict[int, list[float]]]] = {}  # panel, method, number of pairs
+    for panel, methods in groups.items():
+        if len({record.size["d"] for method in methods.values() for record in method}) > 1:
+            for method, found in methods.items():
+                for record in found:
+                    line = grown.setdefault(panel, {}).setdefault(method + further(record, found), {})
+                    line.setdefault(record.size["d"], []).append(record.scores["equation"])
     if not grown:
         return None
     figure, axes = panels(1, len(grown), 3.4, 3.0)
@@ -316,6 +320,18 @@ def amounts(records: Sequence[Record]) -> Any:
     axes[0][0].set_ylabel("equations right in test, %")
     share_legend(figure, axes)
     return figure
+
+
+def further(record: Record, others: Sequence[Record]) -> str:
+    """What tells a record from those of its method with as many pairs: the words of its label that are no size.
+
+    Nothing, if no number of pairs has two labels: then labels name the numbers.
+    """
+    if len({(one.label, one.size["d"]) for one in others}) == len({one.size["d"] for one in others}):
+        return ""
+    sizes = {f"{name}{number}" for name, number in record.size.items()} | ({"practised"} if record.practice else set())
+    rest = " ".join(word for word in record.label.split() if word not in sizes)
+    return f", {rest}" if rest else ""
 
 
 # The figures of a report in order: caption, and function that draws it.

@@ -88,6 +88,10 @@ def test_the_card_says_how_the_agent_practised(run, tmp_path):
         "practised, in 1 round of 8 games from each training source and from sources without targets, and learned from "
         "the games that it won and from the expert's corrections.",
     ]
+    tensors, facts = load_checkpoint(copy / "best.safetensors")
+    save_checkpoint(copy / "best.safetensors", tensors, facts | {"epoch": -1})
+    publish(copy, str(tmp_path / "agent"))
+    assert "Practice after that made nothing better in validation" in (tmp_path / "agent" / "README.md").read_text()
     publish(run, str(tmp_path / "other"))
     assert "practised" not in (tmp_path / "other" / "README.md").read_text()
 

@@ -215,6 +215,16 @@ def test_accuracy_is_drawn_against_the_number_of_pairs_where_there_are_several(k
     }
 
 
+def test_runs_of_any_name_make_one_line_over_the_numbers_of_pairs(known):
+    for d, name in ((1000, "small"), (10_000, "large")):
+        written(
+            f"{name}/0", "planner", True, 0, {"equation": d / 200}, known, label=name, size={"n": 10, "l": 5, "d": d}
+        )
+    (panel,) = amounts(collect(known).records).axes
+    (line,) = panel.lines
+    assert line.get_label() == "Planner + TA" and line.get_ydata().tolist() == [5.0, 50.0]
+
+
 def test_the_order_of_the_methods_is_held_against_the_papers(known):
     found = {order.block: order for order in orders(tables(collect(known).records)[0])}
     without = found["methods without TA"]
@@ -259,9 +269,9 @@ def test_only_seeds_are_averaged(known):
 
 
 def test_free_sources_are_the_same_where_they_are_known(tmp_path):
-    """Older results do not say which they were."""
-    practice = {"label": "practised", "practice": {"sources": "free"}}
+    """Older results do not say which they were; where they are does not matter."""
     for seed, digest in enumerate((None, "0", None, "0", "1")):
+        practice = {"label": "practised", "practice": {"sources": "free" if seed < 3 else "elsewhere/free"}}
         known = {} if digest is None else {"sources": {"sources/train": digest * 64}}
         cell = written(f"p/{seed}", "planner", True, seed, {"equation": 9.0}, tmp_path / "runs", **practice, **known)
     with pytest.raises(BadData, match="p/3 and p/4 differ in their sources"):
