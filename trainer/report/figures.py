@@ -302,16 +302,16 @@ def amounts(records: Sequence[Record]) -> Any:
     grown: dict[str, dict[str, dict[int, list[float]]]] = {}  # panel, method, number of pairs
     for panel, methods in groups.items():
         if len({record.size["d"] for method in methods.values() for record in method}) > 1:
-            for method, found in methods.items():
-                for record in found:
-                    line = grown.setdefault(panel, {}).setdefault(method + further(record, found), {})
+            for method, alike in methods.items():
+                for record in alike:
+                    line = grown.setdefault(panel, {}).setdefault(method + further(record, alike), {})
                     line.setdefault(record.size["d"], []).append(record.scores["equation"])
     if not grown:
         return None
     figure, axes = panels(1, len(grown), 3.4, 3.0)
-    names = list(dict.fromkeys(name for methods in grown.values() for name in methods))
-    for here, (task, methods) in zip(axes[0], grown.items(), strict=True):
-        for name, found in methods.items():
+    names = list(dict.fromkeys(name for lines in grown.values() for name in lines))
+    for here, (task, lines) in zip(axes[0], grown.items(), strict=True):
+        for name, found in lines.items():
             points = sorted((pairs, mean(scores)) for pairs, scores in found.items())
             here.plot(*zip(*points, strict=True), label=name, linewidth=1, markersize=4, **style_of(names.index(name)))
         here.set_xscale("log")
