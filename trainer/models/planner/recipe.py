@@ -13,6 +13,7 @@ Part = Literal["token", "plan"]
 
 WARM_UP = 200
 TUNED = 7000  # distinct goals of the data that the recipes were found on
+LEAST = 1 / 10  # of them: what less data needs was not measured
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,12 @@ def recipe_for(knowledge: PlannerKnowledge) -> Recipe:
 
     With k times as many goals as the recipes were found on it has √k times the updates, and a k-th of the weight decay:
     what keeps few examples from being learned by heart keeps many from being learned. Practice follows the same rule.
+    Validation of 1,000 pairs (k = 0.1), with k and as if it were 1: AOR 33.3 and 18.7, AES 26.7 and 16.7, AEC 39.3 and
+    3.3.
     """
     spelled = SPELLED if knowledge.tokens == "characters" else {}
     recipe = spelled.get(knowledge.view, RECIPES[knowledge.view])
-    more = max(knowledge.goals / TUNED, 1)
+    more = max(knowledge.goals / TUNED, LEAST) if knowledge.goals else 1.0
     stages = (
         replace(stage, updates=round(stage.updates * math.sqrt(more)), weight_decay=stage.weight_decay / more)
         for stage in recipe.stages

@@ -104,7 +104,7 @@ def test_a_wide_beam_finds_the_most_probable_script(tmp_path, bench, monkeypatch
 
 def test_long_states_get_a_narrow_search(tmp_path, datasets, bench):
     assert bench(datasets["edit"]).model.search == WIDE
-    text = tuple("abcdefghijklmnopq")
+    text = tuple("abcdefghijklmnopqrstuvwxy")
     long = write_dataset(tmp_path, "edit", {"train": [(text, text[1:])]}, arithmetic=False)
     assert bench(long).model.search == NARROW
 

@@ -1,7 +1,9 @@
+import math
+
 import pytest
 
 from trainer.models.planner.knowledge import PlannerKnowledge
-from trainer.models.planner.recipe import RECIPES, TUNED, recipe_for
+from trainer.models.planner.recipe import LEAST, RECIPES, TUNED, recipe_for
 
 
 def knowing(goals, view="opened"):
@@ -9,15 +11,20 @@ def knowing(goals, view="opened"):
 
 
 @pytest.mark.parametrize("view", list(RECIPES))
-@pytest.mark.parametrize("goals", [0, 700, TUNED])
-def test_the_recipe_is_as_found_for_as_much_data_or_less(goals, view):
+@pytest.mark.parametrize("goals", [0, TUNED])  # 0: not counted
+def test_the_recipe_is_as_found_for_as_much_data(goals, view):
     assert knowing(goals, view) == RECIPES[view]
 
 
 @pytest.mark.parametrize("view", list(RECIPES))
-def test_more_goals_take_more_updates_and_less_decay(view):
-    usual, more = RECIPES[view], knowing(9 * TUNED, view)
-    assert more.updates == 3 * usual.updates
-    for one, two in zip(usual.stages, more.stages, strict=True):
-        assert two.weight_decay == pytest.approx(one.weight_decay / 9)
+@pytest.mark.parametrize("times", [9, 1 / 4])
+def test_more_goals_take_more_updates_and_less_decay(view, times):
+    usual, other = RECIPES[view], knowing(round(times * TUNED), view)
+    for one, two in zip(usual.stages, other.stages, strict=True):
+        assert two.updates == round(one.updates * math.sqrt(times))
+        assert two.weight_decay == pytest.approx(one.weight_decay / times)
         assert (two.part, two.learning_rate, two.batch) == (one.part, one.learning_rate, one.batch)
+
+
+def test_data_smaller_than_was_measured_is_treated_as_the_least_that_was():
+    assert knowing(10) == knowing(round(LEAST * TUNED))

@@ -124,7 +124,7 @@ def test_it_can_be_asked_for(tmp_path, bench, datasets):
 
 def test_the_recipe_follows_from_the_view_and_from_how_tokens_are_read(datasets, bench):
     whole, spelled = (bench(datasets["span"], tokens=name) for name in ("whole", "characters"))
-    assert (whole.config.updates, spelled.config.updates) == (4700, 2200)
+    assert (whole.config.updates, spelled.config.updates) == (1486, 695)  # of fewer goals than a tenth of 7,000
     assert [stage.part for stage in spelled.model.recipe.stages] == ["plan", "token"]
     edits = [bench(datasets["edit"], tokens=name).model.recipe for name in ("whole", "characters")]
     assert edits[0] == edits[1]
