@@ -78,10 +78,13 @@ def test_the_log_tells_what_was_won_in_each_round(practised):
     assert about["rounds"] == 2 and len(about["sources"]) == 1
 
 
+GAMES = 4  # from each source
+
+
 def won(folder, sources):
-    """What an agent that has imitated wins from some sources in two games from each."""
+    """What an agent that has imitated wins from some sources."""
     agent, draw = trainer.load(folder / "start"), torch.Generator().manual_seed(0)
-    return practice.practise(agent.policy, agent.environment, agent.contract, sources, 2, draw)
+    return practice.practise(agent.policy, agent.environment, agent.contract, sources, GAMES, draw)
 
 
 def test_free_sources_that_were_lost_are_played_again(folder, monkeypatch):
@@ -90,9 +93,9 @@ def test_free_sources_that_were_lost_are_played_again(folder, monkeypatch):
     more = won(folder, free)
     monkeypatch.setattr(practice, "AGAIN", 1)
     again = won(folder, free)
-    lost = again.played - 2 * len(free)
-    assert 0 < lost == 2 * round(lost / 2) and again.played < more.played <= 2 * 2 * len(free)
-    assert len(free) - lost // 2 <= again.sources < more.sources <= len(free)
+    lost = again.played - GAMES * len(free)
+    assert 0 < lost == GAMES * round(lost / GAMES) and again.played < more.played <= 2 * GAMES * len(free)
+    assert len(free) - lost // GAMES <= again.sources < more.sources <= len(free)
 
 
 def test_sources_are_played_once_where_a_win_may_be_another(folder):
@@ -101,7 +104,7 @@ def test_sources_are_played_once_where_a_win_may_be_another(folder):
     free = load_sources(Dataset(folder / "free"), agent.contract)
     near = dataclasses.replace(free, goal=structs.replace(free.goal, keeps="edits", edits=9))
     known = dataclasses.replace(free, targets=free.texts)
-    assert won(folder, near).played == won(folder, known).played == 2 * len(free)
+    assert won(folder, near).played == won(folder, known).played == GAMES * len(free)
 
 
 SHORT = {"rounds": 2, "samples": 2, "updates": 12, "save_every": 5}

@@ -127,7 +127,7 @@ def test_lines_are_imported_without_targets(pairs, tmp_path, run):
     assert "8 8 8 8" in run("show", str(out)).stdout
     page = (out / "README.md").read_text()
     assert "aegen import more.txt" in page and "--sources-only --apart-from" in page
-    with pytest.raises(InvalidSpec, match="expected --sources-only"):
+    with pytest.raises(InvalidSpec, match="kind=lines has no targets: use --sources-only"):
         pipeline.import_pairs(Import((tmp_path / "more.txt",), kind="lines"), Folder(tmp_path / "none"))
 
 
