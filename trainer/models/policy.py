@@ -122,6 +122,11 @@ class Policy(nn.Module):
         rest = [parameter for parameter in self.parameters() if id(parameter) not in chosen]
         return [{"params": rest, "betas": BETAS} | decay, {"params": hidden, "orthogonal": True} | decay]
 
+    @property
+    def practised_decay(self) -> float:
+        """The share of its weight decay that practice has, where that has as few sources as imitation."""
+        return 1.0
+
     def hidden_matrices(self) -> list[Tensor]:
         """The matrices that lead from hidden values to hidden values: Muon makes their updates orthogonal."""
         raise NotImplementedError

@@ -51,8 +51,9 @@ class PracticeLoop(Loop):
 
     def _apply(self, trained: nn.Module, update: Update) -> Tensor:
         """Weight decay keeps few examples from being learned by heart: with more of them it weighs less."""
+        share = self.sampler.shown * self.model.practised_decay
         for group, own in zip(self.optimizer.param_groups, self.model.parameter_groups(self.config), strict=True):
-            group["weight_decay"] = own["weight_decay"] * self.sampler.shown
+            group["weight_decay"] = own["weight_decay"] * share
         return super()._apply(trained, update)
 
     def _finish_epoch(self, interrupt: Interrupt) -> dict[str, Any]:

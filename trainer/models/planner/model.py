@@ -26,7 +26,7 @@ from trainer.models.planner.drawing import draw_opened, draw_spans
 from trainer.models.planner.edit_classes import EditClasses
 from trainer.models.planner.knowledge import PlannerKnowledge, study
 from trainer.models.planner.networks import GAP_FEATURES, TOKEN_FEATURES, Places, Reader, around, both_ends
-from trainer.models.planner.recipe import Part, recipe_for
+from trainer.models.planner.recipe import Part, practised_decay, recipe_for
 from trainer.models.planner.sampler import PlannerSampler
 from trainer.models.planner.spelling import Spelling
 from trainer.models.policy import BETAS, Knowledge, Policy, negative_log_likelihood
@@ -109,6 +109,10 @@ class Planner(Policy):
             {"params": [*getattr(self, part).parameters()], "weight_decay": decay[part], "betas": BETAS}
             for part in decay
         ]
+
+    @property
+    def practised_decay(self) -> float:
+        return practised_decay(self.knowledge)
 
     @property
     def targets(self) -> int:

@@ -3,11 +3,15 @@ import math
 import pytest
 
 from trainer.models.planner.knowledge import PlannerKnowledge
-from trainer.models.planner.recipe import LEAST, RECIPES, TUNED, recipe_for
+from trainer.models.planner.recipe import LEAST, RECIPES, STRONGEST, TUNED, practised_decay, recipe_for
+
+
+def knowledge(goals, view):
+    return PlannerKnowledge(view, 5, 5, goals=goals)
 
 
 def knowing(goals, view="opened"):
-    return recipe_for(PlannerKnowledge(view, 5, 5, goals=goals))
+    return recipe_for(knowledge(goals, view))
 
 
 @pytest.mark.parametrize("view", list(RECIPES))
@@ -28,3 +32,16 @@ def test_more_goals_take_more_updates_and_less_decay(view, times):
 
 def test_data_smaller_than_was_measured_is_treated_as_the_least_that_was():
     assert knowing(10) == knowing(round(LEAST * TUNED))
+
+
+def test_decay_has_a_limit():
+    decays = {view: [stage.weight_decay for stage in knowing(10, view).stages] for view in RECIPES}
+    assert decays["scripts"] == [STRONGEST] and max(decays["opened"]) == pytest.approx(10 * 1.0) == STRONGEST
+
+
+@pytest.mark.parametrize(
+    ("view", "goals", "share"),
+    [("scripts", TUNED // 4, 0.5), ("scripts", 4 * TUNED, 1), ("scripts", 0, 1), ("opened", TUNED // 4, 1)],
+)
+def test_scripts_of_little_data_practise_with_less_decay(view, goals, share):
+    assert practised_decay(knowledge(goals, view)) == share
