@@ -27,10 +27,10 @@ from trainer.data.sources import load_sources
 from trainer.game import practice
 from trainer.report.collect import collect
 from trainer.report.runs import told_apart
-from trainer.sweeps.cell import CellJob, run_cell
+from trainer.sweeps.cell import CellJob, finished, run_cell
 from trainer.sweeps.grid import read_sweep
 from trainer.sweeps.result import read_cell
-from trainer.sweeps.runner import finished, next_cell, run_sweep
+from trainer.sweeps.runner import next_cell, run_sweep
 from trainer.training.rounds import Practice, PracticeSampler
 from trainer.training.run import Description
 
@@ -333,6 +333,17 @@ def test_a_sweep_practises_from_its_own_imitation(folder, tmp_path):
     path.write_text(SWEEP.format(root=folder).replace('label = "practised"', ""))
     with pytest.raises(BadData, match="practise: requires a label"):
         read_sweep(path)
+
+
+def test_a_sweep_does_not_practise_from_a_run_with_other_settings(folder, tmp_path):
+    before, _, after = SWEEP.rpartition("updates = 20")
+    (tmp_path / "practice.toml").write_text((before + "updates = 21" + after).format(root=folder))
+    sweep = read_sweep(tmp_path / "practice.toml", tmp_path / "sweep")
+    one, other = (CellJob(cell, str(sweep.out), threads=1, device="cpu", verbose=False) for cell in sweep.cells)
+    assert run_cell(one) is None
+    with pytest.raises(FolderConflict, match="existing updates 20, requested 21"):
+        run_cell(other)
+    assert not (sweep.out / other.cell.name / "cell.json").exists()
 
 
 def test_free_sources_that_are_missing_are_named_before_anything_is_trained(folder, tmp_path, invoke):

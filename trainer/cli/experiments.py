@@ -43,8 +43,9 @@ def sweep(
       trainer sweep cards/sweeps/main.toml --jobs 2 --seed 0
       trainer sweep cards/sweeps/main.toml --only aes-span-span/nar-star+ta
     """
+    from trainer.sweeps.cell import finished
     from trainer.sweeps.grid import read_sweep
-    from trainer.sweeps.runner import finished, run_sweep
+    from trainer.sweeps.runner import run_sweep
 
     requested = read_sweep(file, out, seeds, preset_name or "").only(only)
     if not plan:

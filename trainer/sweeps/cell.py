@@ -18,7 +18,8 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from trainer.core.errors import BadData, TrainerError
+from trainer.core.config import Config
+from trainer.core.errors import BadData, FolderConflict, TrainerError
 from trainer.core.locks import lock
 from trainer.core.progress import Reporter
 from trainer.core.records import convert, decode
@@ -73,6 +74,33 @@ def take_turn(log: IO[str], seconds: float = 20) -> bool:
     return True
 
 
+def finished(cell: GridCell, out: Path) -> bool:
+    """Whether a cell has been run; an error if it was run with other settings, or on other data than is there now."""
+    from trainer.data.dataset import Dataset
+
+    folder = out / cell.name
+    result = read_cell(folder)
+    if result is None:
+        return False
+    practised = cell.practise.settings if cell.practise else {}
+    requested = cell.config.to_json() | {"split": cell.split, "practice": practised}
+    config = Config.parse(result.settings | {"seed": result.seed}, str(folder))  # settings that came later: by default
+    existing = config.to_json() | {"split": result.split, "practice": result.practice}
+    for name, value in requested.items():
+        if value != existing[name]:
+            raise FolderConflict(
+                f"{folder}: existing {name} {existing[name]!r}, requested {value!r}; choose another --out"
+            )
+    for dataset, files in ((cell.dataset, result.data), (cell.free, result.sources)):
+        if dataset and dataset.is_built:
+            current = {name: shard.sha256 for name, shard in Dataset(dataset.path).shards.items()}
+            if not files.items() <= current.items():
+                raise FolderConflict(
+                    f"{folder}: was run on other data than {dataset.path} holds now; choose another --out"
+                )
+    return True
+
+
 def run_cell(job: CellJob) -> CellStatus | None:
     """Train and evaluate, resuming a run that was killed, and write ``cell.json``; the status if it was skipped."""
     import torch
@@ -100,7 +128,7 @@ def train_cell(job: CellJob, out: Path, reporter: Reporter) -> CellResult:
     described = describe(cell.dataset)
     given: dict[str, Any] = {"resume": True, "device": job.device, "save_every": 100, "reporter": reporter}
     begun = Path(job.out) / cell.start.name
-    if cell.practise and not read_cell(begun):
+    if cell.practise and not finished(cell.start, Path(job.out)):  # the cell that it begins with may be done
         train_run(data, config, begun, **given)
     since, busy = time.monotonic(), time.process_time()
     if cell.practise:

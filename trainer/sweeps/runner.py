@@ -14,41 +14,14 @@ from typing import Any
 
 import msgspec
 
-from trainer.core.config import Config
-from trainer.core.errors import BadData, Failed, FolderConflict
+from trainer.core.errors import BadData, Failed
 from trainer.core.records import decode
-from trainer.data.dataset import Dataset
-from trainer.sweeps.cell import CellJob, CellStatus
+from trainer.sweeps.cell import CellJob, CellStatus, finished
 from trainer.sweeps.grid import GridCell, Sweep
 from trainer.sweeps.result import CELL, read_cell
 from trainer.training.measures import Measure
 
 Say = Callable[[str], None]
-
-
-def finished(cell: GridCell, out: Path) -> bool:
-    """Whether a cell has been run; an error if it was run with other settings, or on other data than is there now."""
-    folder = out / cell.name
-    result = read_cell(folder)
-    if result is None:
-        return False
-    practised = cell.practise.settings if cell.practise else {}
-    requested = cell.config.to_json() | {"split": cell.split, "practice": practised}
-    config = Config.parse(result.settings | {"seed": result.seed}, str(folder))  # settings that came later: by default
-    existing = config.to_json() | {"split": result.split, "practice": result.practice}
-    for name, value in requested.items():
-        if value != existing[name]:
-            raise FolderConflict(
-                f"{folder}: existing {name} {existing[name]!r}, requested {value!r}; choose another --out"
-            )
-    for dataset, files in ((cell.dataset, result.data), (cell.free, result.sources)):
-        if dataset and dataset.is_built:
-            current = {name: shard.sha256 for name, shard in Dataset(dataset.path).shards.items()}
-            if not files.items() <= current.items():
-                raise FolderConflict(
-                    f"{folder}: was run on other data than {dataset.path} holds now; choose another --out"
-                )
-    return True
 
 
 def run_sweep(sweep: Sweep, jobs: int = 1, threads: int | None = None, device: str = "auto", say: Say = print) -> int:

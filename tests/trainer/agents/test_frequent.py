@@ -79,7 +79,9 @@ def test_the_command(data, tmp_path):
     shown = call("baselines", data, "--m2", tmp_path / "dev.m2").stdout.splitlines()
     assert shown[1].split() == ["unchanged", "100.00", "0.00", "0.00", "0", "0", "1"]
     assert shown[2].split() == ["frequent", "100.00", "100.00", "100.00", "1", "1", "1"]
-    assert "--m2 cannot be combined with --split" in refuse("baselines", data, "--m2", tmp_path / "dev.m2", "--split", "test")
+    assert "--m2 cannot be combined with --split" in refuse(
+        "baselines", data, "--m2", tmp_path / "dev.m2", "--split", "test"
+    )
 
 
 def test_equations_are_refused(insert):

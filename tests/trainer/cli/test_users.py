@@ -49,7 +49,9 @@ def test_config_and_card_record_what_was_computed(planner, tmp_path):
     assert all(rate <= 5e-3 for rate in rates)
     publish(planner, str(tmp_path / "agent"))
     _, page = head_and_body((tmp_path / "agent" / "README.md").read_text())
-    assert "| learning_rate |" not in page and "| token | 5 | 0.005 | 2 | 512 | 0.0 |" in page  # little data: much decay
+    assert (
+        "| learning_rate |" not in page and "| token | 5 | 0.005 | 2 | 512 | 0.0 |" in page
+    )  # little data: much decay
     call("fit", said["data"]["where"], *PLANNER, "--updates", 6, "--out", planner, "--resume")
 
 
