@@ -127,6 +127,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         int, Meta(ge=1, le=MANY, description="Epochs without a better checkpoint before training stops.")
     ] = 512
     validate_every: Annotated[int, Meta(ge=1, le=MANY, description="Epochs between two validations.")] = 1
+    validation_pairs: Annotated[
+        int, Meta(ge=1, le=MANY, description="Maximum pairs to play in a validation; of more, evenly spaced ones.")
+    ] = 5000
     precision: Annotated[
         Literal["fp32", "bf16", "auto"],
         Meta(description="Arithmetic of the forward pass; auto: bf16 on a GPU and on a CPU that supports it."),

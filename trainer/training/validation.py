@@ -55,12 +55,13 @@ def validate(
     model: Policy, validation: Validation, environment: Rules, contract: Contract, config: Config, runtime: Runtime
 ) -> tuple[dict[str, Any], float]:
     """Loss on the expert's steps and accuracy of the games, and the figure to select by; each rank plays its part."""
-    part = slice(runtime.rank, None, runtime.world)
+    every = -(-len(validation.pairs) // config.validation_pairs)
+    part = slice(runtime.rank * every, None, runtime.world * every)
     edits = Edits(validation.gold) if config.select == "edits" and contract.sentences else None
     model.eval()
     with runtime.autocast(config.precision):
         tuned = model.tune(validation.steps)
-        summed = step_loss(model, validation.steps, runtime)
+        summed = step_loss(model, validation.steps, part, runtime)
         played = score(model, environment, contract, validation.pairs, part, edits)
     total = edits.score.total if edits else Counts()
     counted = torch.tensor([total.correct, total.proposed, total.gold], dtype=torch.float64)
@@ -87,10 +88,10 @@ def measure(scores: Scores, loss: float, config: Config, contract: Contract) -> 
 
 
 @torch.inference_mode()
-def step_loss(model: Policy, steps: Steps, runtime: Runtime) -> Tensor:
-    """Summed loss, right actions and rows of this rank's part of some steps (on the CPU)."""
+def step_loss(model: Policy, steps: Steps, part: slice, runtime: Runtime) -> Tensor:
+    """Summed loss, right actions and rows of a part of some steps (on the CPU)."""
     result = torch.zeros(3, dtype=torch.float64)
-    rows = torch.arange(len(steps))[runtime.rank :: runtime.world]
+    rows = torch.arange(len(steps))[part]
     rows = rows[steps.lengths[steps.state_of[rows]].argsort(stable=True)]  # of similar length together
     for chunk in torch.split(rows, 512) if len(rows) else ():
         batch = steps.batch(chunk).to(runtime.device)

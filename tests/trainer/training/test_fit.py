@@ -266,6 +266,15 @@ def test_the_run_folder_tells_its_story(insert, tmp_path):
     assert result.best == max(line["validation"]["equation_accuracy"] for line in lines if "validation" in line) / 100
 
 
+@pytest.mark.parametrize(("most", "played"), [(1000, 60), (60, 60), (59, 30), (20, 20), (1, 1)])
+def test_a_large_validation_split_is_sampled_evenly(tmp_path, most, played):
+    pairs = pairs_of("insert", 60)
+    data = write_dataset(tmp_path / "data", "insert", {"train": pairs[:20], "validation": pairs})
+    train_run(data, tiny(epochs=1, validation_pairs=most), tmp_path / "run", **QUIET)
+    (line,) = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    assert json.loads(line)["validation"]["pairs"] == played
+
+
 def test_patience_ends_a_run(insert, tmp_path):
     config = tiny(epochs=50, patience=2, learning_rate=1e-9, validate_every=1)
     result = train_run(insert, config, tmp_path / "run", **QUIET)
