@@ -64,9 +64,12 @@ class Import:
             raise InvalidSpec(f"tokens={self.tokens}: task {self.task} requires words")
         if self.sources_only and self.ratio:
             raise InvalidSpec("ratio: sources without targets are for training alone; leave it out")
-        for name in ("annotator", "target_column") if self.sources_only else ():
+        for name in ("annotator", "target_column", "split_by") if self.sources_only else ():
             if getattr(self, name) != getattr(type(self), name):
                 raise InvalidSpec(f"{name}: sources without targets have none; leave it out")
+        for path in self.paths if self.sources_only else ():
+            if split := named_split(path)[0]:
+                raise InvalidSpec(f"{path}: sources without targets are for training alone; leave {split}= out")
         _ = self.shares
 
     @property
@@ -146,7 +149,7 @@ class Import:
         if not counts:
             raise BadData(f"{name}: no pairs")
         for split, existing in annotators.items():
-            if existing and self.annotator not in existing:  # every target would be its source
-                known, where = ", ".join(map(str, sorted(existing))), f" in {split}" if split else ""
+            if self.annotator not in (existing or {0}):  # every target would be its source
+                known, where = ", ".join(map(str, sorted(existing or {0}))), f" in {split}" if split else ""
                 raise InvalidSpec(f"{name}: no annotator {self.annotator}{where}; existing: {known}")
         return {split: counts[split] for split in SPLITS}

@@ -153,7 +153,7 @@ class M2:
                     known.append("|||".join(text[2:].split("|||")[:3]))
                 if edit and annotator == self.annotator:
                     edits.append(edit)
-        annotations = tuple((name, tuple(found)) for name, found in sorted(marked.items())) or ((0, ()),)
+        annotations = tuple((name, tuple(found)) for name, found in sorted(marked.items()))
         row = Row(block[0][0], block[0][1][2:], "", self.split, "", self.split is not None, annotations)
         return self._corrected(row, edits)
 

@@ -12,7 +12,7 @@ from aegen.card.companions import check_card
 from aegen.card.facts import count
 from aegen.card.render import write_card
 from aegen.core.description import FileInfo
-from aegen.core.errors import AegenError, Failed, InvalidSpec
+from aegen.core.errors import BadData, InvalidEdit, InvalidSpec
 from aegen.core.progress import Progress, silent
 from aegen.dataset.folder import Folder
 from aegen.dataset.manifest import Manifest
@@ -192,9 +192,7 @@ def _demonstrate(
         ):
             if wanted is not None:
                 files |= write(folder, recipe, pairs, engine, progress)
-    except Failed:  # the same command goes on from here
-        raise
-    except AegenError:  # no command would finish the shards that were added, and another recipe would be refused
+    except (InvalidEdit, BadData):  # the same command would fail again, and another recipe be refused
         engine.stop()  # or a worker could add another one
         before = Manifest(Recipe(recipe.pairs), {name: files[name] for name in pairs})
         there = folder.manifest() if folder.finished else before

@@ -84,8 +84,9 @@ def _next(rows: Iterator[Parsed], count: int) -> Iterator[Parsed]:
 
 
 def _annotated(rows: Iterator[Parsed], first_id: int) -> Iterator[pa.RecordBatch]:
-    """The annotations of some pairs, in batches."""
-    numbered = ((number, *one) for number, row in enumerate(rows, first_id) for one in row.annotations)
+    """The annotations of some pairs, in batches; a sentence without any is one that annotator 0 left alone."""
+    found = ((number, row.annotations or ((0, ()),)) for number, row in enumerate(rows, first_id))
+    numbered = ((number, *one) for number, annotations in found for one in annotations)
     for some in batched(numbered, ROW_GROUP):
         ids, annotators, edits = (list(column) for column in zip(*some, strict=True))
         arrays = [

@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aegen
-from aegen.core.errors import BadData, Failed, FolderConflict, InvalidSpec
+from aegen.core.errors import BadData, Failed, FolderConflict, InvalidSpec, MissingExtra
 from aegen.dataset.folder import Folder
 from aegen.dataset.recipe import Recipe
 from aegen.dataset.shards import open_shard, read_batches
@@ -369,6 +369,26 @@ def refuse_or_write(path):
         raise InvalidSpec("refused")
     time.sleep(1)
     Path(path).touch()
+
+
+class Denied(Local):
+    """An engine whose third task meets a worker that lacks something."""
+
+    def map(self, function, calls):
+        for number, result in enumerate(super().map(function, calls)):
+            if number == 2:
+                raise MissingExtra("a worker needs the package numpy")
+            yield result
+
+
+def test_what_another_attempt_can_finish_is_kept(tmp_path):
+    folder = Folder(tmp_path / "d")
+    pipeline.generate(Spec("aor", 10, 4, 60, rows_per_shard=5), folder, Local())
+    with pytest.raises(MissingExtra):
+        pipeline.add_demonstrations(folder, pipeline.demonstrator("aor"), Denied())
+    assert [*(tmp_path / "d" / "expert").glob("*.parquet")]
+    pipeline.add_demonstrations(folder, pipeline.demonstrator("aor"), Local())
+    verify(folder, Local())
 
 
 def test_an_error_waits_for_what_the_workers_of_a_scheduler_still_write(tmp_path):

@@ -142,7 +142,10 @@ def test_m2(annotator, targets, tmp_path):
     demonstrated(folder)
 
 
-@pytest.mark.parametrize("annotator,text", [(2, M2), (1, "S a b\n"), (0, M2.replace("|||0", "|||4"))])
+@pytest.mark.parametrize(
+    "annotator,text",
+    [(2, M2), (1, "S a b\n"), (0, M2.replace("|||0", "|||4")), (0, M2.replace("|||0", "|||4") + "\nS d e\n")],
+)
 def test_an_annotator_that_is_not_there_is_named(annotator, text, tmp_path):
     (tmp_path / "a.m2").write_text(text)
     with pytest.raises(InvalidSpec, match=rf"a\.m2: no annotator {annotator}; existing: "):
@@ -159,10 +162,15 @@ def test_an_annotator_must_be_in_the_files_of_every_split(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("name, value", [("annotator", 1), ("target_column", "right")])
+@pytest.mark.parametrize("name, value", [("annotator", 1), ("target_column", "right"), ("split_by", "target")])
 def test_sources_without_targets_have_no_settings_of_targets(tmp_path, name, value):
     with pytest.raises(InvalidSpec, match=f"^{name}: sources without targets have none; leave it out$"):
         Import((tmp_path / "a.m2",), sources_only=True, **{name: value})
+
+
+def test_sources_without_targets_are_for_training_alone(tmp_path):
+    with pytest.raises(InvalidSpec, match=r"a\.m2: sources without targets are for training alone; leave test= out"):
+        Import((Path(f"test={tmp_path / 'a.m2'}"),), sources_only=True)
 
 
 def test_only_m2_files_have_annotators(tmp_path):
