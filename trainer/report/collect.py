@@ -162,22 +162,27 @@ def write_results(records: list[Record], timing: Timing) -> str:
 def check_comparable(records: list[Record]) -> list[Record]:
     """The records, if those that are averaged differ only in their seed."""
     seen: dict[tuple[Any, ...], Record] = {}
+    # Older results do not say on which sources they practised: the first that does.
+    known = {_averaged(one): one for one in reversed(records) if one.sources}
     for one in records:
-        same = (one.task, one.metric, one.design, one.model, one.ta, one.label, one.split)
-        first = seen.setdefault(same, one)
+        same = _averaged(one)
+        first, practised = seen.setdefault(same, one), known.get(same, one)
         for what in ("preset", "settings", "data", "practice"):
             values = [getattr(record, what) for record in (first, one)]
-            if what == "practice" and first.sources and one.sources:  # where these are does not matter
-                values = [value | {"sources": ""} for value in values]
+            if what == "practice" and practised.sources:  # where these are does not matter
+                values = [value | {"sources": bool(value.get("sources"))} for value in values]
             if values[0] != values[1]:
                 raise BadData(f"{first.name} and {one.name} differ in their {what}: report them separately")
-        if one.sources:  # older results do not say
-            if (first.sources or one.sources) != one.sources:
-                raise BadData(f"{first.name} and {one.name} differ in their sources: report them separately")
-            seen[same] = one
+        if one.sources and one.sources != practised.sources:
+            raise BadData(f"{practised.name} and {one.name} differ in their sources: report them separately")
         if seen.setdefault((*same, one.seed), one) is not one:
             raise BadData(f"{one.name}: duplicate seed {one.seed}: report the folders separately")
     return records
+
+
+def _averaged(record: Record) -> tuple[Any, ...]:
+    """What the cells of one figure have in common."""
+    return record.task, record.metric, record.design, record.model, record.ta, record.label, record.split
 
 
 def read_outcomes(folder: Path, split: SplitName) -> OutcomesRecord:

@@ -7,8 +7,9 @@ from statistics import mean
 
 from trainer.report.collect import Record
 from trainer.report.paper import ABLATION_METRIC, ABLATION_TASK, LENIENT, PAIR, SIZES, Column
-from trainer.report.tables import Entry, Order, Table, standard
-from trainer.report.tables import label as name_of
+from trainer.report.tables import Entry, Order, Table, method_of, standard
+
+SAME = ("task", "metric", "design", "model", "ta", "split")  # before practice and after
 
 
 def with_spread(mean: float, spread: float | None, width: int = 0) -> str:
@@ -36,7 +37,7 @@ def summary(table: Table, records: Sequence[Record]) -> list[str]:
                 name, theirs = rival
                 beside = f"{name}: {theirs:.2f}" + ("" if sizes[column[0]] else f" ({entry.mean - theirs:+.2f})")
             ours = with_spread(entry.mean, entry.std, 6)
-            lines.append(f"{column[0].upper()} {column[1]:<9}{', '.join(row.head):<24}{ours:<14}  {beside}".rstrip())
+            lines.append(f"{column[0].upper()} {column[1]:<9}{', '.join(row.head):<23} {ours:<14}  {beside}".rstrip())
     return lines + [line for task, others in sizes.items() for line in size_lines(task, others)]
 
 
@@ -52,12 +53,12 @@ def before_practice(method: str, column: Column, records: Sequence[Record]) -> t
     """What agents that have practised are held against: the same ones before, on the split that they were tested on."""
     task, measure = column
     for one in records:
-        if not one.practice or one.task != task or f"{name_of(one.model, one.ta)}, {one.label}" != method:
+        if not one.practice or one.task != task or ", ".join(method_of(one)) != method:
             continue
         begun = [
             record
             for record in records
-            if (record.task, record.model, record.ta, record.split) == (task, one.model, one.ta, one.split)
+            if all(getattr(record, name) == getattr(one, name) for name in SAME)
             and not record.practice and one.label.startswith(record.label) and measure in record.scores
         ]  # fmt: skip
         size = max((record.label for record in begun), key=len, default="")  # "n200" before "n200 practised"

@@ -212,7 +212,7 @@ def other_tables(records: Sequence[Record]) -> list[Table]:
     found = []
     for split in sorted({record.split for record in records}):
         here = [record for record in records if record.split == split]
-        rows: dict[Any, dict[Column, Figure]] = {(record.model, record.ta, record.label): {} for record in here}
+        rows: dict[Any, dict[Column, Figure]] = {method_of(record): {} for record in here}
         columns: dict[Column, None] = {}
         title = "Other cells" if any(record.task in paper.TASKS for record in here) else "Own texts"
         for record in here:
@@ -222,11 +222,18 @@ def other_tables(records: Sequence[Record]) -> list[Table]:
         found.append(
             make(
                 f"other-{split}", f"{title}, {split} split", ("Method",), tuple(columns), rows,
-                lambda name: (label(*name[:2]) + (f", {name[2]}" if name[2] else ""),), lambda name: None,
-                lambda name, record: (record.model, record.ta, record.label) == name, here,
+                lambda name: (", ".join(name),), lambda name: None,
+                lambda name, record: method_of(record) == name, here,
             )
         )  # fmt: skip
     return found
+
+
+def method_of(record: Record) -> tuple[str, ...]:
+    """The method of a cell that has no row in the paper, in words: with its label, and with its edits if they are not
+    the task's own."""
+    edits = () if record.usual else (record.metric, record.design)
+    return tuple(filter(None, (label(record.model, record.ta), record.label, *edits)))
 
 
 @dataclass(frozen=True)

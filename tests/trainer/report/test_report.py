@@ -9,6 +9,7 @@ import shutil
 from contextlib import contextmanager
 from html import unescape
 from html.parser import HTMLParser
+from itertools import permutations
 from xml.etree import ElementTree
 
 import pytest
@@ -22,7 +23,7 @@ from trainer.cli import main
 from trainer.core.errors import BadData
 from trainer.core.format import detokenize, split_state, visible
 from trainer.game.outcomes import FAILURES, failure
-from trainer.report.collect import collect
+from trainer.report.collect import check_comparable, collect
 from trainer.report.figures import amounts, comparable, curves
 from trainer.report.headline import headlines, subjects
 from trainer.report.notes import summary
@@ -195,6 +196,20 @@ def test_practice_is_held_against_the_agent_before_it(known):
     assert " ".join(line.split()) == "AOR equation Planner + TA, practised 91.50 before practice: 85.00 (+6.50)"
 
 
+def test_agents_of_other_edits_are_not_averaged_with_the_tasks_own(known):
+    practice = {"label": "practised", "practice": {"rounds": 1}}
+    other = {"usual": False, "metric": "lcs", "design": "edit"}
+    for name, equation, edits in (("own", 90.0, {}), ("other", 50.0, other)):
+        written(f"{name}/0", "planner", True, 0, {"equation": equation}, known, **edits)
+        written(f"{name},practised/0", "planner", True, 0, {"equation": equation + 2}, known, **edits, **practice)
+    records = collect(known).records
+    lines = [line for table in tables(records) for line in summary(table, records) if "practised" in line]
+    assert [" ".join(line.split()) for line in lines] == [
+        "AOR equation Planner + TA, practised, lcs, edit 52.00 before practice: 50.00 (+2.00)",
+        "AOR equation Planner + TA, practised 92.00 before practice: 90.00 (+2.00)",
+    ]
+
+
 def test_accuracy_is_drawn_against_the_number_of_pairs_where_there_are_several(known):
     assert amounts(collect(known).records) is None  # of one size, or of none that is known
     for d, score in ((1000, 70.0), (10_000, 85.0)):
@@ -274,9 +289,12 @@ def test_free_sources_are_the_same_where_they_are_known(tmp_path):
         practice = {"label": "practised", "practice": {"sources": "free" if seed < 3 else "elsewhere/free"}}
         known = {} if digest is None else {"sources": {"sources/train": digest * 64}}
         cell = written(f"p/{seed}", "planner", True, seed, {"equation": 9.0}, tmp_path / "runs", **practice, **known)
-    with pytest.raises(BadData, match="p/3 and p/4 differ in their sources"):
+    with pytest.raises(BadData, match="p/1 and p/4 differ in their sources"):
         collect(tmp_path / "runs")
     shutil.rmtree(cell)
+    records = collect(tmp_path / "runs").records
+    for order in permutations(records):
+        assert len(check_comparable([*order])) == 4
     report(tmp_path / "runs", tmp_path, timed=False)
     assert f"{'0' * 64}  sources/train" in (tmp_path / "report.md").read_text()
     assert collect(tmp_path / "results.json").records[1].sources
