@@ -66,7 +66,8 @@ def card(description: Description, results: Results, name: str, practised: bool 
 
     ``practised`` says whether the weights are of after practice, which may have made nothing better.
     """
-    config, contract = description.config, description.contract
+    config, contract, practice = description.config, description.contract, description.practice
+    left_out = ("updates", "epochs") if practice else ()  # those of practice alone, which the page says in words
     model = find_model(config.model)
     where = str(description.data.get("where"))
     dataset = hub_id(where) if where.startswith(SCHEME) else None
@@ -87,9 +88,9 @@ def card(description: Description, results: Results, name: str, practised: bool 
         about=model.about,
         model=config.model,
         learned_from=LEARNED_FROM[model.shards(config)],
-        settings=description.settings,
-        stages=description.stages,
-        practice=description.practice and convert(description.practice, Practice, "practice"),
+        settings={name: value for name, value in description.settings.items() if name not in left_out},
+        stages=() if practice else description.stages,
+        practice=practice and convert(practice, Practice, "practice"),
         practised=practised,
         counted=counted,
         contract=contract,

@@ -84,16 +84,19 @@ def test_the_card_says_how_the_agent_practised(run, tmp_path):
         page = (tmp_path / "agent" / "README.md").read_text()
         said.append(" ".join(page.partition("Then it ")[2].partition("## Usage")[0].split()))
     assert said == [
-        "practised, in 1 round of 8 games from each training source, and learned from the games that it won.",
+        "practised, in 1 round of 8 games from each training source, and learned from the games that it won: 5 updates a "
+        "round.",
         "practised, in 1 round of 8 games from each training source and from sources without targets, and learned from "
-        "the games that it won and from the expert's corrections.",
+        "the games that it won and from the expert's corrections: 5 updates a round.",
     ]
+    assert "| updates |" not in page  # of practice alone
     tensors, facts = load_checkpoint(copy / "best.safetensors")
     save_checkpoint(copy / "best.safetensors", tensors, facts | {"epoch": -1})
     publish(copy, str(tmp_path / "agent"))
     assert "Practice after that made nothing better in validation" in (tmp_path / "agent" / "README.md").read_text()
     publish(run, str(tmp_path / "other"))
-    assert "practised" not in (tmp_path / "other" / "README.md").read_text()
+    imitated = (tmp_path / "other" / "README.md").read_text()
+    assert "practised" not in imitated and "| updates |" in imitated
 
 
 def test_what_was_measured_otherwise_is_not_on_the_card(run, tmp_path):
