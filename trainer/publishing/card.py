@@ -89,7 +89,7 @@ def card(description: Description, results: Results, name: str, practised: bool 
         model=config.model,
         learned_from=LEARNED_FROM[model.shards(config)],
         settings={name: value for name, value in description.settings.items() if name not in left_out},
-        stages=() if practice else description.stages,
+        stages=() if practice else description.recipe,
         practice=practice and convert(practice, Practice, "practice"),
         practised=practised,
         counted=counted,

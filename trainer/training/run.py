@@ -31,6 +31,7 @@ from trainer.data.demonstrations import Demonstrations
 from trainer.data.hub import SCHEME, HubFiles, hub_id
 from trainer.data.places import check_url
 from trainer.models.planner.model import Planner
+from trainer.models.planner.recipe import Stage
 from trainer.models.policy import Knowledge
 from trainer.models.zoo import find_model, make_model
 
@@ -55,6 +56,7 @@ class ConfigFile(Struct):
     sha256: str
     knowledge: Any = None
     practice: dict[str, Any] | None = None
+    recipe: tuple[Stage, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Description:
     versions: dict[str, Any]
     knowledge: Knowledge | None = None  # what the model must know of the data to be built
     practice: dict[str, Any] | None = None  # how it practised; None: it has only imitated
+    recipe: tuple[Stage, ...] = ()  # the stages of a model with a recipe of its own
 
     @classmethod
     def make(
@@ -80,7 +83,8 @@ class Description:
     ) -> Description:
         """Of a new run."""
         source = {"where": data.dataset.where, "spec": data.dataset.spec, "files": data.hashes}
-        return cls(config, data.contract, source, parameters, versions(), knowledge, practice)
+        recipe = stages(config, data.contract, knowledge)
+        return cls(config, data.contract, source, parameters, versions(), knowledge, practice, recipe)
 
     @classmethod
     def read(cls, path: Path) -> Description:
@@ -95,7 +99,8 @@ class Description:
         # Last, because an error in a field says more. The hash is against damage, not against an attacker.
         if record.sha256 != sealed(values)[HASH]:
             raise BadData(f"{path}: altered: the content does not match its SHA-256")
-        return cls(config, contract, record.data, record.parameters, record.versions, knowledge, record.practice)
+        facts = record.data, record.parameters, record.versions, knowledge, record.practice, record.recipe
+        return cls(config, contract, *facts)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -106,16 +111,6 @@ class Description:
     def sources(self) -> dict[str, str]:
         """SHA-256 of the shards of sources without targets that it practised on."""
         return convert((self.practice or {}).get("sources", {}), dict[str, str], "practice")
-
-    @property
-    def stages(self) -> list[dict[str, Any]]:
-        """How the networks of a model with a recipe of its own were trained, one after the other; else empty."""
-        with torch.device("meta"):
-            model = make_model(self.config, self.contract, self.knowledge)
-        if not isinstance(model, Planner):
-            return []
-        updates = model.stage_updates(self.config)
-        return [plain(replace(stage, updates=n)) for stage, n in zip(model.recipe.stages, updates, strict=True)]
 
     @property
     def dataset(self) -> str:
@@ -129,7 +124,7 @@ class Description:
         """The content of ``config.json``."""
         known = {} if self.knowledge is None else {"knowledge": plain(self.knowledge)}
         known |= {} if self.practice is None else {"practice": self.practice}
-        recipe = {"recipe": stages} if (stages := self.stages) else {}
+        recipe = {"recipe": plain(self.recipe)} if self.recipe else {}
         return sealed(
             known
             | recipe
@@ -142,6 +137,16 @@ class Description:
                 "versions": self.versions,
             }
         )
+
+
+def stages(config: Config, contract: Contract, knowledge: Knowledge | None) -> tuple[Stage, ...]:
+    """How the networks of a model with a recipe of its own are trained, one after the other; else nothing."""
+    with torch.device("meta"):
+        model = make_model(config, contract, knowledge)
+    if not isinstance(model, Planner):
+        return ()
+    updates = model.stage_updates(config)
+    return tuple(replace(stage, updates=n) for stage, n in zip(model.recipe.stages, updates, strict=True))
 
 
 def check_version(version: object, where: str) -> None:
@@ -286,6 +291,8 @@ class RunFolder:
             if ours.get(name) != theirs.get(name):
                 said = f"{name}: existing value {theirs.get(name)!r}, requested {ours.get(name)!r}"
                 raise FolderConflict(f"{self.path}: {said}" + (LONGER if name == "updates" else ""))
+        if existing.recipe != description.recipe:
+            raise FolderConflict(f"{self.path}: trained by another recipe, of another version; use another folder")
         if existing.data.get("files") != description.data["files"] or existing.contract != description.contract:
             raise FolderConflict(f"{self.path}: trained on another dataset ({existing.data.get('where')})")
 

@@ -20,6 +20,7 @@ from trainer.core.config import MODEL_NAMES, settings
 from trainer.models.policy import PLANNING
 from trainer.models.zoo import MODELS
 from trainer.publishing.publish import publish
+from trainer.training.run import sealed
 
 PLANNER = ["--device", "cpu", "--threads", 1]
 
@@ -53,6 +54,18 @@ def test_config_and_card_record_what_was_computed(planner, tmp_path):
         "| learning_rate |" not in page and "| token | 5 | 0.005 | 2 | 512 | 0.0 |" in page
     )  # little data: much decay
     call("fit", said["data"]["where"], *PLANNER, "--updates", 6, "--out", planner, "--resume")
+
+
+def test_a_run_does_not_go_on_by_another_recipe(planner, tmp_path):
+    """Rules for the recipe can change with the version."""
+    copy = shutil.copytree(planner, tmp_path / "run")
+    said = json.loads((copy / "config.json").read_text())
+    said["recipe"][1]["weight_decay"] *= 2
+    (copy / "config.json").write_text(json.dumps(sealed(said)))
+    publish(copy, str(tmp_path / "agent"))
+    assert "| token | 5 | 0.005 | 4 | 512 | 0.0 |" in (tmp_path / "agent" / "README.md").read_text()
+    words = ["fit", said["data"]["where"], *PLANNER, "--updates", 6, "--out", copy, "--resume"]
+    assert "trained by another recipe, of another version; use another folder" in refuse(*words)
 
 
 @pytest.mark.parametrize(

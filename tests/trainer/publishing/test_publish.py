@@ -84,8 +84,8 @@ def test_the_card_says_how_the_agent_practised(run, tmp_path):
         page = (tmp_path / "agent" / "README.md").read_text()
         said.append(" ".join(page.partition("Then it ")[2].partition("## Usage")[0].split()))
     assert said == [
-        "practised, in 1 round of 8 games from each training source, and learned from the games that it won: 5 updates a "
-        "round.",
+        "practised, in 1 round of 8 games from each training source, and learned from the games that it won: "
+        "5 updates a round.",
         "practised, in 1 round of 8 games from each training source and from sources without targets, and learned from "
         "the games that it won and from the expert's corrections: 5 updates a round.",
     ]

@@ -91,7 +91,8 @@ class Planner(Policy):
     ) -> tuple[Config, PlannerKnowledge]:
         config, _ = super().study(data, config)
         check_trajectories(data.steps, data.contract, data.where)
-        knowledge = study(data.steps, data.contract, config)
+        # A resumed run goes on with what it knew, also by the rules of an earlier version.
+        knowledge = known if isinstance(known, PlannerKnowledge) else study(data.steps, data.contract, config)
         return replace(config, updates=config.updates or recipe_for(knowledge).updates), knowledge
 
     def sampler(self, data: Demonstrations, config: Config, runtime: Runtime) -> PlannerSampler:
