@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 COMPATIBLE = ("MIT", "BSD", "Apache", "PSF", "Python Software Foundation", "ISC", "Zlib", "MPL-2.0", "Mozilla")
 # What is not so, and why it is there all the same; a new name here is a decision, not a formality.
 EXCEPTIONS = {
-    "codespell": "a spelling checker that developers start; nothing of aegen imports it",
+    "codespell": "a spelling checker that developers run; nothing in aegen imports it",
     "Levenshtein": (
         "imported by `aegen.experts` and `aegen.dataset`: whoever distributes aegen with it is bound by the GPL"
     ),
@@ -20,7 +20,7 @@ EXCEPTIONS = {
 }
 HEAD = """# Licences
 
-Of every package in `constraints.txt`, as the package states it; aegen is under the MIT licence and ships none of them.
+The licence of every package in `constraints.txt`, as the package states it; aegen is under the MIT licence and ships none of them.
 All are permissive (or, as the MPL, bind only their own files) except these:
 
 {exceptions}

@@ -109,7 +109,7 @@ def choose_view(steps: Steps, contract: Contract, config: Config) -> PlannerKnow
     - ``span``: the slots are left, right, token. The token network sees only the span, which the new token
       replaces.
     - ``scripts``: the slots are position, token; what is written never occurs in a source; and each of the
-      distinct whole scripts has 10 demonstrations on average. One softmax over them.
+      distinct whole scripts has at least 10 demonstrations on average. One softmax over them.
     - ``opened``: all else. The token network sees the state with every planned edit opened by a mask.
     """
     longest = int(steps.lengths.max())
