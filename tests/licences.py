@@ -20,8 +20,8 @@ EXCEPTIONS = {
 }
 HEAD = """# Licences
 
-The licence of every package in `constraints.txt`, as the package states it; aegen is under the MIT licence and ships none
-of them. All are permissive (or, as the MPL, bind only their own files) except these:
+The licence of every package in `constraints.txt`, as the package states it; aegen is under the MIT licence and ships
+none of them. All are permissive (or, as the MPL, bind only their own files) except these:
 
 {exceptions}
 
