@@ -294,8 +294,9 @@ def amounts(records: Sequence[Record]) -> Any:
     """One panel for each task that was run with several numbers of pairs, else of one size; one line for each
     method."""
     usable = [r for r in records if r.usual and r.split == "test" and "equation" in r.scores]
+    sized = [record for record in usable if {*record.size} >= {"n", "l", "d"}]
     groups: dict[str, dict[str, list[Record]]] = {}  # panel, method but for its label
-    for record in (record for record in usable if {*record.size} >= {"n", "l", "d"}):
+    for record in sorted(sized, key=lambda record: tasks_of(sized).index(record.task)):
         here = groups.setdefault(f"{record.task.upper()}, N = {record.size['n']}, L = {record.size['l']}", {})
         method = label(record.model, record.ta) + (", practised" if record.practice else "")
         here.setdefault(method, []).append(record)
@@ -315,6 +316,9 @@ def amounts(records: Sequence[Record]) -> Any:
             points = sorted((pairs, mean(scores)) for pairs, scores in found.items())
             here.plot(*zip(*points, strict=True), label=name, linewidth=1, markersize=4, **style_of(names.index(name)))
         here.set_xscale("log")
+        numbers = sorted({pairs for found in lines.values() for pairs in found})
+        here.set_xticks(numbers, [f"{number:,}" for number in numbers])  # not as formulas
+        here.minorticks_off()
         here.set_title(task)
         here.set_xlabel("pairs (D)")
     axes[0][0].set_ylabel("equations right in test, %")

@@ -223,6 +223,7 @@ def test_accuracy_is_drawn_against_the_number_of_pairs_where_there_are_several(k
     (panel,) = amounts(collect(known).records).axes
     lines = {line.get_label(): [*map(tuple, line.get_xydata().tolist())] for line in panel.lines}
     assert panel.get_title() == "AOR, N = 10, L = 5" and panel.get_xscale() == "log"
+    assert [tick.get_text() for tick in panel.get_xticklabels()] == ["1,000", "10,000"]
     assert lines == {
         "Planner + TA": [(1000, 70.0), (10_000, 85.0)],
         "Planner + TA, greedy": [(1000, 65.0), (10_000, 80.0)],
