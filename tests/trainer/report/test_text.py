@@ -32,7 +32,7 @@ def minutes(model, label):
 def test_the_baseline_is_what_was_measured():
     found = read("baselines")
     assert found["unchanged"]["f0.5"] == 0 and found["unchanged"]["sentences"] == 4384
-    line = f"| the most frequent correction of a word behind its left neighbour | {shares(found['frequent'])} | |"
+    line = f"| the most frequent correction of a word, given the word before it | {shares(found['frequent'])} | |"
     assert line in PAGE
 
 
