@@ -207,14 +207,14 @@ def test_rounds_of_tags_have_the_same_outcome_on_both_sides(task, n, tmp_path):
 
 
 def test_a_sweep_learns_what_a_dataset_is(dataset):
-    found = describe(SweepDataset("", str(dataset.path)))
+    found = describe(SweepDataset(task="", path=str(dataset.path)))
     expert = dataset.manifest().recipe.expert
     assert (found["metric"], found["design"]) == (expert.metric, expert.design)
     usual = {"aes": ("span", "span"), "aor": ("levenshtein", "insert")}.get(found["task"], ("levenshtein", "edit"))
     assert found["usual"] == ((expert.metric, expert.design) == usual)
     assert found["size"] == ({"n": 10, "l": 4, "d": 100} if found["task"] != "text" else {})
     with pytest.raises(BadData, match="task is '.*', the sweep file says 'other'"):
-        describe(SweepDataset("other", str(dataset.path)))
+        describe(SweepDataset(task="other", path=str(dataset.path)))
 
 
 ANNOTATED = """\

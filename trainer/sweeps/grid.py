@@ -16,13 +16,13 @@
 
 A dataset names its ``metric``, ``design`` and ``size`` where there is a choice; a grid selects them with ``metrics``,
 ``designs`` and ``sizes``, and otherwise uses the first dataset of each task. The size, a word like ``n200``, goes into
-the label of the cells. A ``path`` is a folder or a URL; a hub id needs its
-scheme: ``hf://org/name``. ``[settings]`` changes the preset for all cells whose model reads them, and ``settings`` of a
-grid for its own cells; a ``label`` tells cells apart that differ only in settings. ``split`` is the split that the
-cells are evaluated on: use ``validation`` for ablations. ``variants = true`` trains on variants, more sources of every
-target, under the label "variants". ``[grid.practise]`` lets the agent of the same cell without a label practise
-(``sources``, with the command that builds them, ``rounds``, ``samples``, ``updates``, ``corrections``); such a grid
-needs a label. YAML files have the same keys.
+the label of the cells. A ``path`` is a folder or a URL; a hub id needs its scheme: ``hf://org/name``. ``[settings]``
+changes the preset for all cells whose model reads them, ``settings`` of a dataset or a grid for its own cells, the
+grid's last; a ``label`` tells cells apart that differ only in settings. ``split`` is the split that the cells are
+evaluated on: use ``validation`` for ablations. ``variants = true`` trains on variants, more sources of every target,
+under the label "variants". ``[grid.practise]`` lets the agent of the same cell without a label practise (``sources``,
+with the command that builds them, ``rounds``, ``samples``, ``updates``, ``corrections``); such a grid needs a label.
+YAML files have the same keys.
 """
 
 from __future__ import annotations
@@ -59,7 +59,17 @@ Seeds = Annotated[tuple[Count, ...], Meta(min_length=1)]
 Flags = Annotated[tuple[bool, ...], Meta(min_length=1)]
 
 
-class SweepDataset(Struct, frozen=True, forbid_unknown_fields=True):
+class Settings(Struct, frozen=True):
+    """What a whole file, each of its datasets and each of its grids may set."""
+
+    settings: dict[str, Setting] = {}
+
+    def __post_init__(self) -> None:
+        if taken := next((name for name in AXES if name in self.settings), None):
+            raise ValueError(f"settings: {taken} is an axis of the grid")
+
+
+class SweepDataset(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A dataset that cells train on, and the command that builds it: ``[[data]]``."""
 
     task: Name
@@ -95,16 +105,6 @@ class SweepDataset(Struct, frozen=True, forbid_unknown_fields=True):
         """Whether a grid that selects these trains on it."""
         wanted = ((metric, self.metric), (design, self.design), (size, self.size))
         return task == self.task and all(one in (None, own) for one, own in wanted)
-
-
-class Settings(Struct, frozen=True):
-    """What a whole file and each of its grids may set."""
-
-    settings: dict[str, Setting] = {}
-
-    def __post_init__(self) -> None:
-        if taken := next((name for name in AXES if name in self.settings), None):
-            raise ValueError(f"settings: {taken} is an axis of the grid")
 
 
 class Practising(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -191,7 +191,7 @@ class GridCell(Struct, frozen=True):
         """The sources without targets that it practises on."""
         if not self.practise or not self.practise.sources:
             return None
-        return SweepDataset(self.dataset.task, self.practise.sources, self.practise.build)
+        return SweepDataset(task=self.dataset.task, path=self.practise.sources, build=self.practise.build)
 
     @property
     def name(self) -> str:
@@ -229,7 +229,7 @@ class GridCell(Struct, frozen=True):
 def labelled(dataset: SweepDataset, variants: bool, own: str = "") -> str:
     """The label of a cell: the size of its data, then what the grid calls it.
 
-    >>> data = SweepDataset("aor", "data/aor", size="n20")
+    >>> data = SweepDataset(task="aor", path="data/aor", size="n20")
     >>> labelled(data, False), labelled(data, True), labelled(data, True, "practised")
     ('n20', 'n20 variants', 'n20 practised')
     """
@@ -300,7 +300,7 @@ def expand(file: SweepFile, grid: Grid, seeds: tuple[int, ...]) -> Iterator[Grid
         raise InvalidConfig(f"{grid.models[0]} cannot be augmented: set ta = [false]")
     if unread := [name for name in grid.settings if all(name in model.unread for model in models.values())]:
         raise InvalidConfig(f"settings: {unread[0]}: {', '.join(models)} do not read it")
-    settings, chosen = file.settings | grid.settings, tuple(dict.fromkeys(seeds)) or grid.seeds or file.seeds
+    chosen = tuple(dict.fromkeys(seeds)) or grid.seeds or file.seeds
     data = product(grid.tasks, grid.metrics or (None,), grid.designs or (None,), grid.sizes or (None,))
     for (task, metric, design, size), model, ta, seed in product(data, grid.models, grid.ta, chosen):
         if ta and not models[model].augmentable:
@@ -308,6 +308,7 @@ def expand(file: SweepFile, grid: Grid, seeds: tuple[int, ...]) -> Iterator[Grid
         dataset = next((dataset for dataset in file.data if dataset.offers(task, metric, design, size)), None)
         if dataset is None:
             raise InvalidConfig(f"no [[data]] for {', '.join(part for part in (task, metric, design, size) if part)}")
+        settings = file.settings | dataset.settings | grid.settings
         own = {name: value for name, value in settings.items() if name not in models[model].unread}
         label = labelled(dataset, grid.variants, grid.label)
         given = (grid.preset or file.preset, own, label, file.split, grid.variants, grid.practise)
