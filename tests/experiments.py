@@ -44,8 +44,9 @@ def _lines() -> Iterator[str]:
         yield f"| {name} | {cell.seed} | {cell.updates:,} | {cell.cpu_seconds / 60:.0f} |".replace("*", r"\*")
     yield "\n## What the paper claims\n"
     for claim in claims(main, timing):
-        lines = [f"- **{claim.text}**: {claim.verdict}.", *(f"    - {line}" for line in claim.details)]
-        yield from (line.replace("AR*", r"AR\*") for line in lines)
+        text, *details = (line.replace("*", r"\*") for line in (claim.text, *claim.details))
+        yield f"- **{text}**: {claim.verdict}."
+        yield from (f"    - {line}" for line in details)
     if not claims(main, timing):
         yield "No claim can be judged yet: each compares two agents, and one was run."
     if timing:

@@ -119,7 +119,7 @@ def preset_option(default: str | None, explained: str | bool = True) -> Callable
         type=click.Choice([*PRESETS]),
         default=default,
         show_default=explained,
-        help="Named set of settings; paper, released: as published, hours on a GPU; core-hours: their agents in 5 to 35"
+        help="Named set of settings; paper, released: as published, hours on a GPU; core-hours: their agents in 3 to 35"
         " minutes of one core; fast: the planner's; cpu: minutes.",
     )
 

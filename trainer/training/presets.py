@@ -1,7 +1,7 @@
 """Named sets of settings.
 
 ``paper`` is what the paper says and ``released`` what the authors' code does: hours on a GPU. ``core-hours`` has the
-paper's agents, narrower, for 5 to 35 minutes of one core, ``cpu`` for minutes; ``fast`` is the planner's recipe.
+paper's agents, narrower, for 3 to 35 minutes of one core, ``cpu`` for minutes; ``fast`` is the planner's recipe.
 """
 
 from __future__ import annotations

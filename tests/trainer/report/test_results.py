@@ -164,8 +164,8 @@ def test_the_papers_agent_and_text_on_the_front_page_are_what_was_measured():
     said = " ".join(page("../README").split())
     found = [cells("main", task=task, model="nar-star", ta=True, seed=0)[0] for task in TASKS]
     aor, aes, aec = (f"{cell.scores['equation']:.2f}" for cell in found)
-    least, *_, most = sorted(f"{cell.cpu_seconds / 60:.0f}" for cell in found)
-    words = f"comes to {aor} on AOR, {aes} on AES and {aec} on AEC in {least} to {most} minutes of one core"
+    least, *_, most = sorted(cell.cpu_seconds / 60 for cell in found)
+    words = f"comes to {aor} on AOR, {aes} on AES and {aec} on AEC in {least:.0f} to {most:.0f} minutes of one core"
     assert words in said
     (run,) = cells("text", model="editor", label="MiniLM")
     editor = json.loads((CARDS / "results" / "text" / "editor-minilm.json").read_text())
