@@ -10,6 +10,7 @@ from tests.trainer.sweeps.files import write_file
 from trainer.core.errors import TrainerError
 from trainer.models.zoo import MODELS
 from trainer.report import paper
+from trainer.report.collect import read_results
 from trainer.sweeps.grid import read_sweep
 from trainer.sweeps.runner import run_sweep
 from trainer.training.presets import preset
@@ -121,6 +122,21 @@ def test_the_projects_sweeps_cover_the_papers_tables():
     assert set(paper.METRICS) <= {(c.dataset.metric, c.model) for c in cells if c.dataset.task == "aes" and not c.ta}
     assert {("lcs", False), ("lcs", True)} <= {(c.dataset.metric, c.ta) for c in cells if c.dataset.task == "aec"}
     assert {cell.model for cell in cells} == set(MODELS)
+
+
+def test_a_cell_of_several_sweeps_is_the_same_in_all():
+    seen = {}
+    for sweep in map(read_sweep, SHIPPED):
+        for cell in sweep.cells:
+            assert seen.setdefault((sweep.out, cell.name), cell) == cell
+
+
+def test_the_results_of_the_papers_tables_are_of_the_sweeps_as_they_are():
+    cells = {cell.name: cell for file in SHIPPED for cell in read_sweep(file).cells if cell.preset == "core-hours"}
+    results = read_results(ROOT / "cards" / "results" / "main" / "results.json").cells
+    for record in results:
+        asked = cells[record.name].config.to_json()
+        assert {name: asked[name] for name in record.settings} == record.settings, record.name
 
 
 WRONG = [
