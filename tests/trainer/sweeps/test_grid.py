@@ -137,6 +137,7 @@ def test_the_results_of_the_papers_tables_are_of_the_sweeps_as_they_are():
     for record in results:
         asked = cells[record.name].config.to_json()
         assert {name: asked[name] for name in record.settings} == record.settings, record.name
+        assert record.commands == cells[record.name].commands(Path("runs/paper"))
 
 
 WRONG = [
