@@ -205,11 +205,11 @@ def test_a_cell_has_the_settings_that_its_model_reads(insert, tmp_path):
 
 
 def test_a_datasets_settings_come_between_the_files_and_the_grids(insert, tmp_path):
-    own = {"aegen build aor\"": "aegen build aor\"\nsettings = { width = 32, batch = 32, beam = 2 }"}
+    own = {'aegen build aor"': 'aegen build aor"\nsettings = { width = 32, batch = 32, beam = 2 }'}
     grid = {"ta = [true]": "ta = [true]\nsettings = { batch = 16 }"}
     cell = read_sweep(write_file(tmp_path, insert, **own, **grid), seeds=(0,)).cells[0]
     assert cell.settings == {"width": 32, "layers": 1, "batch": 16, "updates": 20}
-    taken = {"aegen build aor\"": "aegen build aor\"\nsettings = { seed = 1 }"}
+    taken = {'aegen build aor"': 'aegen build aor"\nsettings = { seed = 1 }'}
     with pytest.raises(TrainerError, match=r"settings: seed is an axis of the grid"):
         read_sweep(write_file(tmp_path, insert, **taken))
 
